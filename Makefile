@@ -1,0 +1,46 @@
+# Everything a person needs, each command from a fresh clone: make, a C compiler and Python 3.11 or newer
+# with its headers and venv are all that is assumed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint format bench clean
+
+help:  ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/' | sort
+
+demo: $(READY)  ## learn a similarity from the docstrings of your Python, and look at it
+	$(BIN)/aromatch demo
+
+test: $(READY)  ## run the tests
+	$(BIN)/pytest -q -n auto
+
+test-slow: $(READY)  ## run the tests that take minutes
+	$(BIN)/pytest -q -m slow -n auto
+
+lint: $(READY)  ## check style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)  ## put the code in its standard form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## measure speed and memory against plain loops
+	$(BIN)/python benchmarks/speed.py
+
+clean:  ## remove what the other commands made
+	rm -rf $(VENV) build src/*.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -f src/aromatch/kernels/*.c src/aromatch/kernels/*.so
+
+# The environment is made anew when the package's build changes, and kernels when their source does.
+$(READY): pyproject.toml setup.py $(wildcard src/aromatch/kernels/*.pyx src/aromatch/kernels/*.pxd)
+	@PYTHON="$(PYTHON)" sh .ci/check-machine
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@

@@ -1,0 +1,151 @@
+"""Checks of what people pass in: every message names the argument, what it was and what was expected."""
+
+import math
+import os
+from collections.abc import Sequence
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class DoesNotFitError(ValueError, MemoryError):
+    """What was asked for is larger than the memory that is there; nothing was allocated."""
+
+
+def check_number(
+    value: Any,
+    name: str,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    allow_inf: bool = False,
+) -> float:
+    """Return `value` as a float, or say why it is not a fitting real number."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__})")
+    number = float(value)
+    if math.isnan(number) or (math.isinf(number) and not allow_inf):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    if above is not None and not number > above:
+        raise ValueError(f"{name} must be greater than {above:g}, got {value!r}")
+    if at_least is not None and not number >= at_least:
+        raise ValueError(f"{name} must be at least {at_least:g}, got {value!r}")
+    return number
+
+
+def check_integer(value: Any, name: str, *, at_least: int) -> int:
+    """Return `value` as an int, or say why it is not a whole number of at least `at_least`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, got {value!r} ({type(value).__name__})")
+    if value < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {value!r}")
+    return int(value)
+
+
+def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
+    """Return `value` when it is one of the named choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def check_labels(y: ArrayLike, name: str, n_rows: int | None = None) -> NDArray[Any]:
+    """Return labels as a 1-D array, one for each row; anything that sorts can be a label."""
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels.ravel()
+    if labels.ndim != 1:
+        raise ValueError(f"{name} must be a 1-D sequence of labels, got an array of shape {labels.shape}")
+    if n_rows is not None and len(labels) != n_rows:
+        raise ValueError(f"{name} must have one label for each of the {n_rows} rows, got {len(labels)}")
+    if labels.dtype.kind == "c":
+        raise ValueError(f"{name} must be labels, got complex numbers")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError(f"{name} contains NaN or infinity, expected a label in every place")
+    if labels.dtype.kind == "O" and any(label is None or label != label for label in labels):
+        raise ValueError(f"{name} contains None or NaN, expected a label in every place")
+    return labels
+
+
+def check_row_numbers(numbers: ArrayLike, name: str, width: int) -> NDArray[np.int64]:
+    """Return an (N, width) array of row numbers as C-contiguous int64, without a copy where it is one."""
+    array = np.asarray(numbers)
+    if array.size == 0 and array.ndim <= 2:
+        return np.empty((0, width), dtype=np.int64)
+    if array.ndim != 2 or array.shape[1] != width:
+        raise ValueError(f"{name} must have the shape (N, {width}), got {array.shape}")
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be row numbers (integers), got an array of {array.dtype}")
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} contains row number {array.max()}, larger than any matrix")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def check_range(column: NDArray[np.int64], name: str, n_rows: int, matrix: str) -> None:
+    """Say which row number points outside of a matrix."""
+    if len(column) and (column.min() < 0 or column.max() >= n_rows):
+        at = int(np.flatnonzero((column < 0) | (column >= n_rows))[0])
+        raise ValueError(
+            f"{name} number {at} points to row {column[at]} of {matrix}, which has {n_rows} rows (0 to {n_rows - 1})"
+        )
+
+
+def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
+    """Return one finite weight of at least zero for each of n triplets, or None."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind not in "fiub":
+        raise TypeError(f"sample_weight must be numbers, got an array of {weights.dtype}")
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have the shape ({n},), got {weights.shape}")
+    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    if not np.isfinite(weights).all():
+        raise ValueError("sample_weight contains NaN or infinity, expected finite weights")
+    if (weights < 0).any():
+        raise ValueError(f"sample_weight must be at least 0, got {weights.min()}")
+    return weights
+
+
+def random_generator(random_state: Any) -> np.random.Generator:
+    """Make a generator from what scikit-learn users pass as `random_state`, or from a NumPy generator."""
+    if random_state is None:
+        random_state = np.random.mtrand._rand
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_integer(random_state, "random_state", at_least=0))
+
+
+def available_memory() -> int | None:
+    """Bytes this process could still take, or None where the system does not tell."""
+    limits = []
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                limits.append(int(line.split()[1]) * 1024)
+        allowed = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        if allowed != "max":
+            limits.append(int(allowed) - int(Path("/sys/fs/cgroup/memory.current").read_text()))
+    except (OSError, ValueError):
+        pass
+    if not limits:
+        try:
+            limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        except (AttributeError, OSError, ValueError):
+            return None
+    return max(0, min(limits))
+
+
+def check_fits_in_memory(n_bytes: int, what: str) -> None:
+    """Refuse, before anything is allocated, what is larger than the memory that is there."""
+    available = available_memory()
+    if available is not None and n_bytes > available:
+        raise DoesNotFitError(
+            f"{what} would take {n_bytes:,} bytes ({n_bytes / 2**30:.1f} GiB), "
+            f"but only {available:,} bytes ({available / 2**30:.1f} GiB) of memory are free"
+        )

@@ -1,0 +1,154 @@
+"""Q and P as people pass them, made ready for the kernels.
+
+float32 and float64, CSR and dense of any memory order are read where they lie. Everything else that holds
+numbers is converted first, but only the rows that are used: a call costs what its triplets touch.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .kernels.rows import NOT_CANONICAL, NOT_FINITE, OUT_OF_RANGE, RowView, check_rows
+
+MatrixLike: TypeAlias = Any  # what people pass: arrays, lists, data frames, sparse matrices of any format
+Matrix: TypeAlias = Any  # a 2-D ndarray or a CSR matrix
+RowNumbers: TypeAlias = NDArray[np.int64]
+
+_READ_IN_PLACE = (np.dtype(np.float32), np.dtype(np.float64))
+_NO_MEMORY_OF_ROWS = np.empty(0, dtype=np.uint8)
+
+
+class ReadRows(NamedTuple):
+    """Rows that were looked at: where they are, their numbers there, and the largest ``|row|^2`` among them."""
+
+    view: RowView
+    numbers: list[RowNumbers]
+    largest_square: float
+
+
+def as_matrix(X: Any, name: str) -> Matrix:
+    """Return X as a CSR matrix or 2-D array of numbers, as it is where possible; values are not looked at."""
+    if sparse.issparse(X):
+        if X.ndim != 2:
+            raise ValueError(f"{name} must be a 2-D matrix, got a sparse array of shape {X.shape}")
+        X = X if X.format == "csr" else X.tocsr()
+    else:
+        if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+            raise ValueError(f"{name} has masked values, expected a number in every place")
+        X = as_array(X, name)
+        if X.ndim != 2:
+            hint = f"; for a single row pass {name}.reshape(1, -1)" if X.ndim == 1 else ""
+            raise ValueError(f"{name} must be a 2-D matrix, one row an object, got shape {X.shape}{hint}")
+    if X.dtype.kind == "c":
+        raise ValueError(f"{name} must be real numbers, got complex ones: Complex data not supported")
+    if X.dtype.kind not in "fiubO":
+        raise TypeError(f"{name} must be numbers, got a matrix of {X.dtype}")
+    if 0 in X.shape:
+        raise ValueError(f"{name} is empty: its shape is {X.shape}")
+    return X
+
+
+def as_array(X: Any, name: str) -> NDArray[Any]:
+    """Return X as an array, or say why it cannot be one."""
+    try:
+        return np.asarray(X)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as an array: {error}") from None
+
+
+def as_single_row(x: Any, name: str) -> Matrix:
+    """Return one object, given as a vector or as a matrix with one row, as a matrix with one row."""
+    if not sparse.issparse(x):
+        x = as_array(x, name)
+    if x.ndim == 1:
+        x = x.reshape(1, -1)
+    x = as_matrix(x, name)
+    if x.shape[0] != 1:
+        raise ValueError(f"{name} must be one row, got {x.shape[0]}")
+    return x
+
+
+def read_rows(X: Matrix, name: str, numbers: Sequence[RowNumbers]) -> ReadRows:
+    """Look at the rows of a matrix with these numbers (within its range) and give a view of them.
+
+    Where the matrix cannot be read in place, the view is of a converted copy of the rows that are used, and
+    the numbers are those of the copy.
+    """
+    numbers = list(numbers)
+    original: RowNumbers | None = None
+    if not _is_read_in_place(X):
+        X, numbers, original = _used_rows(X, numbers)
+        X = as_float64(X, name)
+    view, (code, row, largest) = _look(X, numbers)
+    if code == NOT_CANONICAL:
+        if original is None:
+            X, numbers, original = _used_rows(X, numbers)
+        view, (code, row, largest) = _look(_canonical(X), numbers)
+    if code == NOT_FINITE:
+        row = row if original is None else int(original[row])
+        raise ValueError(f"{name} contains NaN or infinity in row {row}, expected finite numbers")
+    if code == OUT_OF_RANGE:
+        row = row if original is None else int(original[row])
+        raise ValueError(f"{name} is not a valid CSR matrix: row {row} has indices outside of 0 to {X.shape[1] - 1}")
+    return ReadRows(view, numbers, largest)
+
+
+def check_finite(X: Matrix, name: str) -> None:
+    """Look at every row of a matrix."""
+    read_rows(X, name, [np.arange(X.shape[0], dtype=np.int64)])
+
+
+def as_float64(X: Matrix, name: str) -> Matrix:
+    """Convert integers, booleans, other floats and numeric objects."""
+    try:
+        return X.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers, but has a value that is not: {error}") from None
+
+
+def _is_read_in_place(X: Matrix) -> bool:
+    if X.dtype not in _READ_IN_PLACE or not X.dtype.isnative:
+        return False
+    if not sparse.issparse(X):
+        return bool(X.flags.aligned)
+    arrays = (X.data, X.indices, X.indptr)
+    return X.indices.dtype == X.indptr.dtype and all(a.flags.c_contiguous and a.flags.aligned for a in arrays)
+
+
+def _used_rows(X: Matrix, numbers: list[RowNumbers]) -> tuple[Matrix, list[RowNumbers], RowNumbers]:
+    used, places = np.unique(np.concatenate(numbers), return_inverse=True)
+    ends = np.cumsum([len(column) for column in numbers])[:-1]
+    return X[used], [np.ascontiguousarray(part) for part in np.split(places, ends)], used
+
+
+def _look(X: Matrix, numbers: list[RowNumbers]) -> tuple[RowView, tuple[int, int, float]]:
+    in_csr = sparse.issparse(X)
+    view = RowView.of_csr(X.shape, X.data, X.indices, X.indptr) if in_csr else RowView.of_dense(X)
+    # Remembering rows pays once there are many numbers; a single triplet of a large matrix should not.
+    many = 4 * sum(map(len, numbers)) > X.shape[0]
+    seen = np.zeros(X.shape[0], dtype=np.uint8) if many else _NO_MEMORY_OF_ROWS
+    mendable, largest = (0, -1), 0.0
+    for column in numbers:
+        code, row, largest_here = check_rows(view, column, seen)
+        largest = max(largest, largest_here)
+        if code == NOT_CANONICAL:
+            mendable = code, row
+        elif code:
+            return view, (code, row, largest)
+    return view, (*mendable, largest)
+
+
+def _canonical(X: Matrix) -> Matrix:
+    """Sort the entries of each row and add duplicates in the order they are stored, as ``toarray`` would."""
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    order = np.lexsort((X.indices, rows))
+    rows, columns, values = rows[order], X.indices[order], X.data[order]
+    is_first = np.ones(len(order), dtype=bool)
+    is_first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
+    summed = np.zeros(int(is_first.sum()), dtype=X.dtype)
+    np.add.at(summed, np.cumsum(is_first) - 1, values)
+    indptr = np.searchsorted(rows[is_first], np.arange(X.shape[0] + 1)).astype(X.indices.dtype)
+    return sparse.csr_matrix((summed, columns[is_first], indptr), shape=X.shape)

@@ -1,0 +1,18 @@
+from typing import Any
+
+from .rows import RowView
+
+def forms(
+    Q: RowView,
+    P: RowView,
+    numbers: Any,
+    A: Any,
+    squared: bool,
+    out: Any,
+) -> None: ...
+def quadratic_forms(
+    X: RowView,
+    numbers: Any,
+    A: Any,
+    out: Any,
+) -> None: ...

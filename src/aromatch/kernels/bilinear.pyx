@@ -1,0 +1,52 @@
+"""Scores and variances of many pairs, or of many differences of two objects."""
+
+from libc.stdint cimport int64_t
+
+from .rows cimport Pair, RowView, Workspace, floating, read_pair, spread
+from .vectors cimport bilinear_form
+
+
+def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, floating[:, ::1] A, bint squared, floating[::1] out):
+    """Write ``q'Ap`` for every row of `numbers`: q a row of Q, p a row of P or the difference of two.
+
+    With `squared`, both are squared by element first: the variance under a diagonal covariance.
+    """
+    cdef Workspace space = Workspace(A.shape[0], A.shape[1], sizeof(floating))
+    cdef Pair *x = &space.pair
+    cdef floating *q = <floating *>x.q
+    cdef floating *p = <floating *>x.p
+    cdef Py_ssize_t t, k
+    cdef bint subtracts = numbers.shape[1] == 3
+    with nogil:
+        for t in range(numbers.shape[0]):
+            read_pair(
+                x, q, &Q.rows, numbers[t, 0], &P.rows, numbers[t, 1],
+                &P.rows if subtracts else NULL, numbers[t, 2] if subtracts else 0)
+            if squared:
+                for k in range(x.k_q):
+                    q[k] = q[k] * q[k]
+                for k in range(x.k_p):
+                    p[k] = p[k] * p[k]
+                if x.p_full != NULL:
+                    spread(p, x.p_columns, x.k_p, <floating *>x.p_full, x.n)
+            out[t] = <floating>bilinear_form(&A[0, 0], x)
+
+
+def quadratic_forms(RowView X, const int64_t[:, ::1] numbers, floating[:, ::1] A, floating[::1] out):
+    """Write ``x'Ax``, x a row of X (one column in `numbers`) or the difference of two rows (two columns)."""
+    cdef Workspace space = Workspace(A.shape[0], A.shape[0], sizeof(floating))
+    cdef Pair *x = &space.pair
+    cdef floating *p = <floating *>x.p
+    cdef Pair twice
+    cdef Py_ssize_t t
+    cdef bint subtracts = numbers.shape[1] == 2
+    with nogil:
+        for t in range(numbers.shape[0]):
+            read_pair(
+                x, p, &X.rows, numbers[t, 0], &X.rows, numbers[t, 0],
+                &X.rows if subtracts else NULL, numbers[t, 1] if subtracts else 0)
+            twice = x[0]
+            twice.q = x.p
+            twice.q_columns = x.p_columns
+            twice.k_q = x.k_p
+            out[t] = <floating>bilinear_form(&A[0, 0], &twice)

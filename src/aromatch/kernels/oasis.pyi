@@ -1,0 +1,15 @@
+from typing import Any
+
+from .rows import RowView
+
+def learn(
+    Q: RowView,
+    P: RowView,
+    N: RowView,
+    triplets: Any,
+    weights: Any,
+    record: Any,
+    W: Any,
+    C: float,
+    counts: Any,
+) -> None: ...

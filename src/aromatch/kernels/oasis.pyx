@@ -1,0 +1,55 @@
+"""OASIS: passive-aggressive steps on the triplet hinge."""
+
+from libc.stdint cimport int64_t
+
+from .rows cimport Pair, RowView, Workspace, floating, read_pair
+from .vectors cimport bilinear_form
+
+
+def learn(
+    RowView Q, RowView P, RowView N, const int64_t[:, ::1] triplets, const double[::1] weights,
+    double[:, ::1] record, floating[:, ::1] W, double C, int64_t[::1] counts,
+):
+    """Learn the triplets in their order, in place."""
+    cdef Py_ssize_t m = W.shape[0], n = W.shape[1]
+    cdef Workspace space = Workspace(m, n, sizeof(floating))
+    cdef Pair *x = &space.pair
+    cdef floating *q = <floating *>x.q
+    cdef floating *p = <floating *>x.p
+    cdef floating *p_full
+    cdef floating *w
+    cdef Py_ssize_t t, i, j, k
+    cdef double margin, q_norm, p_norm, tau, C_t
+    cdef floating tau_q
+    cdef bint updates
+    with nogil:
+        for t in range(triplets.shape[0]):
+            read_pair(x, q, &Q.rows, triplets[t, 0], &P.rows, triplets[t, 1], &N.rows, triplets[t, 2])
+            p_full = <floating *>x.p_full
+            margin = bilinear_form(&W[0, 0], x)
+            C_t = C if weights is None else C * weights[t]
+            updates = margin < 1 and x.k_q > 0 and x.k_p > 0 and C_t > 0
+            if updates:
+                q_norm = 0
+                for k in range(x.k_q):
+                    q_norm += <double>q[k] * q[k]
+                p_norm = 0
+                for k in range(x.k_p):
+                    p_norm += <double>p[k] * p[k]
+                # Written so that a vanishing |q|^2 |p|^2 gives C, never 0 / 0.
+                tau = C_t if C_t * q_norm * p_norm <= 1 - margin else (1 - margin) / (q_norm * p_norm)
+                for i in range(x.k_q):
+                    w = &W[x.q_columns[i], 0]
+                    tau_q = <floating>(tau * q[i])
+                    if p_full != NULL:
+                        for j in range(n):
+                            w[j] += tau_q * p_full[j]
+                    else:
+                        for k in range(x.k_p):
+                            w[x.p_columns[k]] += tau_q * p[k]
+            counts[0] += 1
+            counts[1] += updates
+            counts[2] += margin <= 0
+            if record is not None:
+                record[t, 0] = margin
+                record[t, 2] = updates

@@ -1,0 +1,252 @@
+"""Rows of CSR and dense matrices, read in place."""
+
+from cpython.buffer cimport PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_GetBuffer
+from libc.math cimport isfinite
+from libc.stdlib cimport free, malloc
+
+FINE, NOT_FINITE, OUT_OF_RANGE, NOT_CANONICAL = range(4)
+
+
+cdef const char *start_of(object array) except? NULL:
+    """Where an array's memory starts; the array itself keeps it alive."""
+    cdef Py_buffer buffer
+    PyObject_GetBuffer(array, &buffer, PyBUF_STRIDED_RO)
+    cdef const char *start = <const char *>buffer.buf
+    PyBuffer_Release(&buffer)
+    return start
+
+
+cdef class RowView:
+    """A matrix whose rows the kernels can read.
+
+    Built from float32 or float64 values and, for CSR, int32 or int64 indices. The arrays must not be
+    resized while the view is in use.
+    """
+
+    @staticmethod
+    def of_dense(array):
+        """View a 2-D array of any strides."""
+        cdef RowView view = RowView.__new__(RowView)
+        view.rows.values = start_of(array)
+        view.rows.n_rows, view.rows.n_columns = array.shape
+        view.rows.row_stride, view.rows.column_stride = array.strides
+        view.rows.is_sparse = False
+        view.rows.is_single = array.itemsize == 4
+        view.kept_alive = array
+        return view
+
+    @staticmethod
+    def of_csr(shape, data, indices, indptr):
+        """View the three contiguous arrays of a CSR matrix."""
+        cdef RowView view = RowView.__new__(RowView)
+        view.rows.values = start_of(data)
+        view.rows.indices = start_of(indices)
+        view.rows.indptr = start_of(indptr)
+        view.rows.n_rows, view.rows.n_columns = shape
+        view.rows.n_entries = min(len(data), len(indices))
+        view.rows.is_sparse = True
+        view.rows.is_single = data.itemsize == 4
+        view.rows.has_wide_indices = indices.itemsize == 8
+        view.kept_alive = (data, indices, indptr)
+        return view
+
+    @property
+    def shape(self):
+        """Number of rows and columns."""
+        return self.rows.n_rows, self.rows.n_columns
+
+
+cdef class Workspace:
+    """Memory for one triplet with m and n columns, and `extra` more values of `itemsize` bytes."""
+
+    def __cinit__(self, Py_ssize_t m, Py_ssize_t n, Py_ssize_t itemsize, Py_ssize_t extra=0):
+        self.memory = <char *>malloc(8 * (m + 3 * n) + itemsize * (m + 4 * n + extra))
+        if self.memory == NULL:
+            raise MemoryError
+        self.itemsize = itemsize
+        self.used = 8 * (m + 3 * n)
+        self.pair.q_columns = <Py_ssize_t *>self.memory
+        self.pair.p_columns = self.pair.q_columns + m
+        self.pair.work_columns = self.pair.p_columns + n
+        self.pair.n = n
+        self.pair.q = self.take(m)
+        self.pair.p = self.take(n)
+        self.pair.work = self.take(2 * n)
+        self.pair.room_for_p_full = self.take(n)
+
+    def __dealloc__(self):
+        free(self.memory)
+
+    cdef void *take(self, Py_ssize_t count) noexcept:
+        cdef void *start = self.memory + self.used
+        self.used += self.itemsize * count
+        return start
+
+
+cdef inline Py_ssize_t index_at(const char *indices, Py_ssize_t at, bint wide) noexcept nogil:
+    return <Py_ssize_t>(<const int64_t *>indices)[at] if wide else <Py_ssize_t>(<const int32_t *>indices)[at]
+
+
+cdef inline double value_at(const char *address, bint single) noexcept nogil:
+    return (<const float *>address)[0] if single else (<const double *>address)[0]
+
+
+cdef Py_ssize_t gather(const Rows *X, Py_ssize_t row, floating *values, Py_ssize_t *columns) noexcept nogil:
+    cdef Py_ssize_t at, column, end, found = 0
+    cdef Py_ssize_t width = 4 if X.is_single else 8
+    cdef const char *cell
+    cdef floating value
+    if X.is_sparse:
+        at = index_at(X.indptr, row, X.has_wide_indices)
+        end = index_at(X.indptr, row + 1, X.has_wide_indices)
+        while at < end:
+            value = <floating>value_at(X.values + at * width, X.is_single)
+            if value != 0:
+                values[found] = value
+                columns[found] = index_at(X.indices, at, X.has_wide_indices)
+                found += 1
+            at += 1
+    else:
+        cell = X.values + row * X.row_stride
+        for column in range(X.n_columns):
+            value = <floating>value_at(cell, X.is_single)
+            if value != 0:
+                values[found] = value
+                columns[found] = column
+                found += 1
+            cell += X.column_stride
+    return found
+
+
+cdef Py_ssize_t subtract(
+    const floating *values_a, const Py_ssize_t *columns_a, Py_ssize_t n_a,
+    const floating *values_b, const Py_ssize_t *columns_b, Py_ssize_t n_b,
+    floating *values, Py_ssize_t *columns,
+) noexcept nogil:
+    cdef Py_ssize_t a = 0, b = 0, found = 0
+    cdef floating value
+    while a < n_a or b < n_b:
+        if b == n_b or (a < n_a and columns_a[a] < columns_b[b]):
+            value = values_a[a]
+            columns[found] = columns_a[a]
+            a += 1
+        elif a == n_a or columns_b[b] < columns_a[a]:
+            value = -values_b[b]
+            columns[found] = columns_b[b]
+            b += 1
+        else:
+            value = values_a[a] - values_b[b]
+            columns[found] = columns_a[a]
+            a += 1
+            b += 1
+        if value != 0:
+            values[found] = value
+            found += 1
+    return found
+
+
+cdef void spread(
+    const floating *values, const Py_ssize_t *columns, Py_ssize_t found, floating *full, Py_ssize_t width,
+) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(width):
+        full[k] = 0
+    for k in range(found):
+        full[columns[k]] = values[k]
+
+
+cdef void read_pair(
+    Pair *x, const floating *kind, const Rows *Q, Py_ssize_t i, const Rows *P, Py_ssize_t j,
+    const Rows *N, Py_ssize_t k,
+) noexcept nogil:
+    cdef floating *p = <floating *>x.p
+    cdef floating *work = <floating *>x.work
+    cdef Py_ssize_t n_a, n_b
+    x.k_q = gather(Q, i, <floating *>x.q, x.q_columns)
+    if N == NULL:
+        x.k_p = gather(P, j, p, x.p_columns)
+    else:
+        n_a = gather(P, j, work, x.work_columns)
+        n_b = gather(N, k, work + n_a, x.work_columns + n_a)
+        x.k_p = subtract(work, x.work_columns, n_a, work + n_a, x.work_columns + n_a, n_b, p, x.p_columns)
+    x.p_full = NULL
+    if 4 * x.k_p > x.n:
+        spread(p, x.p_columns, x.k_p, <floating *>x.room_for_p_full, x.n)
+        x.p_full = x.room_for_p_full
+
+
+def check_rows(RowView view, const int64_t[:] numbers, unsigned char[::1] seen):
+    """Look at the rows with these numbers, once each where `seen` has room for all rows.
+
+    Returns a code, the row it speaks of, and the largest sum of squares of a row.
+    """
+    cdef Rows *X = &view.rows
+    cdef Py_ssize_t i, row, at, start, end, column, previous, where = -1
+    cdef Py_ssize_t width = 4 if X.is_single else 8
+    cdef bint remembers = seen.shape[0] == X.n_rows
+    cdef double value, total, largest = 0
+    cdef const char *cell
+    cdef int code = 0
+    with nogil:
+        for i in range(numbers.shape[0]):
+            row = numbers[i]
+            if remembers:
+                if seen[row]:
+                    continue
+                seen[row] = 1
+            total = 0
+            if X.is_sparse:
+                start = index_at(X.indptr, row, X.has_wide_indices)
+                end = index_at(X.indptr, row + 1, X.has_wide_indices)
+                if start < 0 or end < start or end > X.n_entries:
+                    code, where = 2, row
+                    break
+                previous = -1
+                for at in range(start, end):
+                    column = index_at(X.indices, at, X.has_wide_indices)
+                    if column < 0 or column >= X.n_columns:
+                        code, where = 2, row
+                        break
+                    # Duplicates and disorder can be mended, so they wait behind errors that cannot.
+                    if column <= previous and code == 0:
+                        code, where = 3, row
+                    previous = column
+                    value = value_at(X.values + at * width, X.is_single)
+                    if not isfinite(value):
+                        code, where = 1, row
+                        break
+                    total += value * value
+            else:
+                cell = X.values + row * X.row_stride
+                for column in range(X.n_columns):
+                    value = value_at(cell, X.is_single)
+                    if not isfinite(value):
+                        code, where = 1, row
+                        break
+                    total += value * value
+                    cell += X.column_stride
+            if code == 1 or code == 2:
+                break
+            if total > largest:
+                largest = total
+    return code, where, largest
+
+
+def squared_scales(RowView Q, RowView P, RowView N, const int64_t[:, ::1] triplets, double[::1] out):
+    """Write ``|q|^2 |p|^2`` of every triplet."""
+    cdef Workspace space = Workspace(Q.rows.n_columns, P.rows.n_columns, sizeof(double))
+    cdef Pair *x = &space.pair
+    cdef double *q = <double *>x.q
+    cdef double *p = <double *>x.p
+    cdef double q_norm, p_norm
+    cdef Py_ssize_t t, k
+    with nogil:
+        for t in range(triplets.shape[0]):
+            read_pair(x, q, &Q.rows, triplets[t, 0], &P.rows, triplets[t, 1], &N.rows, triplets[t, 2])
+            q_norm = 0
+            for k in range(x.k_q):
+                q_norm += q[k] * q[k]
+            p_norm = 0
+            for k in range(x.k_p):
+                p_norm += p[k] * p[k]
+            out[t] = q_norm * p_norm

@@ -1,0 +1,473 @@
+"""The two base classes: what every similarity can do, and how every online learner is fitted."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import _checks as checks
+from .._progress import progress_bar
+from .._rows import Matrix, MatrixLike, as_matrix, as_single_row, check_finite, read_rows
+from ..evaluation import evaluate_retrieval
+from ..kernels.bilinear import forms
+from ..store import write_model
+from ..triplets import stream_from_labels
+from .files import to_parts
+from .inputs import (
+    Block,
+    check_dtype,
+    check_pairs,
+    check_scale,
+    check_triplets,
+    check_width,
+    initial_W,
+    read_both,
+)
+
+_ROW_ZERO = np.zeros(1, dtype=np.int64)
+_TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
+_BROKEN = (
+    "triplet {}: rounding has used up the covariance, no variance is left to learn with; the model holds what came "
+    "before. Larger r, rows of unit norm or float64 avoid this"
+)
+# A kernel call is kept to roughly this many cells touched, so that Ctrl-C is answered within a moment.
+_CELLS_PER_CALL = 2**26
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the model thought of a triplet just before it learned it."""
+
+    margin: float
+    """Score of the preferred object minus score of the other; negative or zero is a mistake."""
+    std: float | None
+    """Standard deviation of that margin under the learned distribution; None where there is none."""
+    loss: float
+    """The hinge ``max(0, 1 - margin)``."""
+    updated: bool
+    """Whether the model changed."""
+
+
+class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A score for a query and an object; all that is assumed of it is in three hooks.
+
+    A subclass gives `_scores` (all queries against all objects), `_pair_scores` (row numbers of both) and
+    `transform`, and names its arrays in `_shapes`.
+    """
+
+    _state: dict[str, NDArray[Any]]
+
+    # -- hooks --------------------------------------------------------------------------------------------
+
+    @classmethod
+    def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        """Name and shape of every array that makes up the state, for m query and n object features."""
+        raise NotImplementedError
+
+    def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """Scores for rows (query, object), or margins for rows (query, preferred, other)."""
+        raise NotImplementedError
+
+    # -- scores -------------------------------------------------------------------------------------------
+
+    def similarity(self, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
+        """Score every query against every object.
+
+        Parameters
+        ----------
+        Q : array or CSR matrix of shape (n_queries, m)
+        P : array or CSR matrix of shape (n_objects, n), default Q
+
+        Returns
+        -------
+        array of shape (n_queries, n_objects)
+        """
+        Q, P = self._check_both(Q, P)
+        check_finite(Q, "Q")
+        if P is not Q:
+            check_finite(P, "P")
+        return self._scores(Q, P)
+
+    def pair_score(self, Q: MatrixLike, P: MatrixLike | None, pairs: ArrayLike | None = None) -> NDArray[Any]:
+        """Score chosen pairs: row i of Q with row i of P, or the rows named in `pairs`.
+
+        Parameters
+        ----------
+        Q, P : arrays or CSR matrices; P None means Q
+        pairs : integer array of shape (N, 2), rows of Q and of P
+
+        Returns
+        -------
+        array of shape (N,)
+        """
+        Q, P = self._check_both(Q, P)
+        return self._pair_scores(Q, P, check_pairs(pairs, Q, P))
+
+    def margins(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
+        """Score of the preferred object minus score of the other, for every triplet of row numbers."""
+        Q, P = self._check_both(Q, P)
+        return self._pair_scores(Q, P, check_triplets(triplets, Q, P))
+
+    def triplet_accuracy(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> float:
+        """Share of triplets that the model orders rightly; a tie counts as wrong."""
+        margins = self.margins(triplets, Q, P)
+        if not len(margins):
+            raise ValueError("triplets is empty, expected at least one to take a share of")
+        return float(np.mean(margins > 0))
+
+    def score(self, X: MatrixLike, y: ArrayLike) -> float:
+        """Mean average precision when every row of X looks for the other rows with its label."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return evaluate_retrieval(self, X, y).mean_average_precision
+
+    # -- copies and files ---------------------------------------------------------------------------------
+
+    def copy(self) -> Self:
+        """Give an independent copy, which stays as it is while this one learns on."""
+        return copy.deepcopy(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file that `aromatch.load` reads without running any code from it.
+
+        What is saved goes on exactly where it stopped: learning more after loading gives the same bits. A
+        `random_state` that is an object is not stored; it comes back as None.
+        """
+        check_is_fitted(self)
+        write_model(path, *to_parts(self))
+
+    # -- shared by the subclasses -------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_state")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
+        """Check that arrays from a file are a state of this learner with its parameters."""
+        shapes = {name: array.shape for name, array in state.items()}
+        if shapes != self._shapes(m, n):
+            raise ValueError(f"its arrays are {shapes}, expected {self._shapes(m, n)}")
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_object_features_in_)
+
+    def _check_both(self, Q: Any, P: Any) -> tuple[Matrix, Matrix]:
+        check_is_fitted(self)
+        Q_matrix = as_matrix(Q, "Q")
+        P_matrix = Q_matrix if P is None or P is Q else as_matrix(P, "P")
+        check_width(Q_matrix, "Q", self.n_features_in_)
+        check_width(P_matrix, "Q (as P, which is None)" if P is None else "P", self.n_object_features_in_)
+        return Q_matrix, P_matrix
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Put every attribute back when something is refused; an interrupt keeps what was learned."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except Exception:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+
+class TripletLearner(Similarity):
+    """A bilinear score ``q'Wp`` that is learned one triplet at a time.
+
+    A subclass is two hooks and a docstring: `_start` gives the arrays besides W that the first step needs,
+    `_learn` runs its kernel over a block. One that keeps a distribution adds `_variances`.
+    """
+
+    n_triplets: int
+    init: Any
+    dtype: Any
+    random_state: Any
+    progress: bool
+
+    _largest_scale: ClassVar[dict[str, float]] = {"float64": np.inf, "float32": np.inf}
+    """Largest ``|q|^2 |p|^2 / r`` that the learner carries, where that is less than the arithmetic does."""
+
+    # -- hooks --------------------------------------------------------------------------------------------
+
+    def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
+        raise NotImplementedError
+
+    def _learn(self, block: Block) -> int | None:
+        """Learn a block in place; give the number learned when the kernel can stop early."""
+        raise NotImplementedError
+
+    def _check_params(self) -> float:
+        """Check the parameters; give r, or what takes its place in the scale ``|q|^2 |p|^2 / r``."""
+        raise NotImplementedError
+
+    # -- learning -----------------------------------------------------------------------------------------
+
+    def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
+        """Draw `n_triplets` triplets from the labels and learn them, starting from `init`.
+
+        A triplet is a random row, a random other row with the same label and a random row with another.
+        """
+        with self._unchanged_on_error():
+            self._check_common_params()
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None)
+            if X.shape[0] < 2:
+                raise ValueError(f"X must have at least two rows to compare, got n_samples = {X.shape[0]}")
+            view, _, square = read_rows(X, "X", [np.arange(X.shape[0], dtype=np.int64)])
+            self.__dict__.pop("_state", None)
+            self._begin(X.shape[1], X.shape[1])
+            with self._bar(self.n_triplets) as advance:
+                for triplets in stream_from_labels(y, self.n_triplets, self.random_state):
+                    block = Block(view, view, view, triplets, None)
+                    self._check_scale(block, square, square)
+                    self._learn_in_pieces(block, advance)
+        return self
+
+    def fit_triplets(
+        self,
+        triplets: ArrayLike,
+        Q: MatrixLike,
+        P: MatrixLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Start from `init` and learn the triplets in their order.
+
+        Parameters
+        ----------
+        triplets : integer array of shape (N, 3)
+            Row of the query in Q, row of the preferred object in P, row of the other object in P.
+        Q : array or CSR matrix of shape (n_queries, m)
+        P : array or CSR matrix of shape (n_objects, n), default Q
+        sample_weight : array of shape (N,), optional
+            A triplet with weight w is learned with ``r / w`` in place of r; 0 leaves it out.
+        """
+        with self._unchanged_on_error():
+            self.__dict__.pop("_state", None)
+            self.__dict__.pop("feature_names_in_", None)
+            return self.partial_fit_triplets(triplets, Q, P, sample_weight=sample_weight)
+
+    def partial_fit_triplets(
+        self,
+        triplets: ArrayLike,
+        Q: MatrixLike,
+        P: MatrixLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Go on learning from where the model is, or from `init` when it has not begun.
+
+        Takes the same arguments as `fit_triplets`. Only rows that the triplets name are looked at.
+        """
+        with self._unchanged_on_error():
+            self._check_common_params()
+            Q_matrix = as_matrix(Q, "Q")
+            P_matrix = Q_matrix if P is None or P is Q else as_matrix(P, "P")
+            numbers = check_triplets(triplets, Q_matrix, P_matrix)
+            weights = checks.check_weights(sample_weight, len(numbers))
+            self._check_widths(Q_matrix, P_matrix)
+            rows = read_both(Q_matrix, P_matrix, numbers)
+            block = Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights)
+            self._begin(Q_matrix.shape[1], P_matrix.shape[1])
+            self._check_scale(block, rows.query_square, rows.object_square)
+            with self._bar(len(numbers)) as advance:
+                self._learn_in_pieces(block, advance)
+        return self
+
+    def learn_one(
+        self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, *, sample_weight: float = 1.0
+    ) -> Judgement:
+        """Learn one judgement: for the query q, p_pos is better than p_neg.
+
+        Each is a vector, or a matrix (dense or CSR) with one row.
+
+        Returns
+        -------
+        Judgement
+            What the model thought before it learned: margin, its standard deviation, loss, updated.
+        """
+        with self._unchanged_on_error():
+            self._check_common_params()
+            query, good, bad = (
+                as_single_row(q, "q"),
+                as_single_row(p_pos, "p_pos"),
+                as_single_row(p_neg, "p_neg"),
+            )
+            weight = checks.check_number(sample_weight, "sample_weight", at_least=0)
+            if good.shape[1] != bad.shape[1]:
+                raise ValueError(f"p_pos and p_neg must have the same width, got {good.shape[1]} and {bad.shape[1]}")
+            self._check_widths(query, good, "q", "p_pos")
+            read = (
+                read_rows(query, "q", [_ROW_ZERO]),
+                read_rows(good, "p_pos", [_ROW_ZERO]),
+                read_rows(bad, "p_neg", [_ROW_ZERO]),
+            )
+            weights, record = None if weight == 1 else np.array([weight]), np.zeros((1, 3))
+            block = Block(read[0].view, read[1].view, read[2].view, _TRIPLET_ZERO, weights, record)
+            self._begin(query.shape[1], good.shape[1])
+            self._check_scale(block, read[0].largest_square, max(read[1].largest_square, read[2].largest_square))
+            if self._learn(block) == 0:
+                raise FloatingPointError(_BROKEN.format(0))
+        margin, variance, updated = record[0]
+        std = float(np.sqrt(variance)) if hasattr(self, "_variances") else None
+        return Judgement(float(margin), std, max(0.0, 1.0 - float(margin)), bool(updated))
+
+    # -- what was learned ---------------------------------------------------------------------------------
+
+    @property
+    def W_(self) -> NDArray[Any]:
+        """The matrix of the score ``q'Wp``, of shape (m, n): a copy, so that reading it changes nothing."""
+        return self._array("W")
+
+    @property
+    def n_triplets_seen_(self) -> int:
+        """Number of triplets learned from so far."""
+        return int(self._counts[0])
+
+    @property
+    def n_updates_(self) -> int:
+        """Number of triplets that changed the model."""
+        return int(self._counts[1])
+
+    @property
+    def n_mistakes_(self) -> int:
+        """Number of triplets that the model had wrong when it met them; a tie is a mistake."""
+        return int(self._counts[2])
+
+    def transform(self, X: MatrixLike) -> NDArray[Any]:
+        """Give ``X @ W_``: what the queries look for, in the space of the objects.
+
+        ``transform(Q) @ P.T`` is ``similarity(Q, P)``, so an index of inner products over the objects as they
+        are can serve the learned score. This is the query side only: objects stay untransformed, and the
+        rows of ``transform(X)`` are not meant to be compared with each other.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self._queries_times_W(X)
+
+    @available_if(lambda self: hasattr(self, "_variances"))
+    def pair_std(self, Q: MatrixLike, P: MatrixLike | None, pairs: ArrayLike | None = None) -> NDArray[Any]:
+        """Give the standard deviation of each `pair_score` under the learned distribution."""
+        Q, P = self._check_both(Q, P)
+        return _roots(self._variances(*read_both(Q, P, check_pairs(pairs, Q, P))[:3]))
+
+    @available_if(lambda self: hasattr(self, "_variances"))
+    def margin_std(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
+        """Give the standard deviation of each of the `margins` under the learned distribution."""
+        Q, P = self._check_both(Q, P)
+        return _roots(self._variances(*read_both(Q, P, check_triplets(triplets, Q, P))[:3]))
+
+    # -- inside -------------------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
+        super()._check_state(state, m, n)
+        self._check_common_params()
+        for name, array in state.items():
+            expected = np.dtype(np.int64) if name == "counts" else check_dtype(self.dtype)
+            if array.dtype != expected or not np.isfinite(array).all():
+                raise ValueError(f"its array {name!r} is not finite numbers of type {expected}")
+        if (state["counts"] < 0).any():
+            raise ValueError("its counts are negative")
+
+    @property
+    def _counts(self) -> NDArray[np.int64]:
+        check_is_fitted(self)
+        return self._state["counts"]
+
+    def _array(self, name: str) -> NDArray[Any]:
+        check_is_fitted(self)
+        return self._state[name].copy()
+
+    def _bar(self, total: int) -> Any:
+        return progress_bar(type(self).__name__, total, enabled=self.progress)
+
+    def _check_common_params(self) -> None:
+        self._check_params()
+        checks.check_integer(self.n_triplets, "n_triplets", at_least=0)
+        check_dtype(self.dtype)
+        if not isinstance(self.progress, bool | np.bool_):
+            raise TypeError(f"progress must be True or False, got {self.progress!r}")
+
+    def _check_widths(self, Q: Matrix, P: Matrix, q_name: str = "Q", p_name: str = "P") -> None:
+        """Check that rows fit the model, once it has begun."""
+        if hasattr(self, "_state"):
+            check_width(Q, q_name, self.n_features_in_)
+            check_width(P, p_name, self.n_object_features_in_)
+            if self._state["W"].dtype != check_dtype(self.dtype):
+                raise ValueError(
+                    f"dtype must stay {self._state['W'].dtype.name!r} while the model goes on learning, "
+                    f"got {self.dtype!r}"
+                )
+
+    def _begin(self, m: int, n: int) -> None:
+        """Start from `init` unless the model has begun."""
+        if hasattr(self, "_state"):
+            return
+        dtype = check_dtype(self.dtype)
+        cells = sum(int(np.prod(shape, dtype=object)) for shape in self._shapes(m, n).values())
+        checks.check_fits_in_memory(
+            cells * dtype.itemsize, f"The state of {type(self).__name__} for {m} x {n} features"
+        )
+        W = initial_W(self.init, m, n, dtype)
+        self._state = {"W": W, **self._start(m, n, dtype), "counts": np.zeros(3, dtype=np.int64)}
+        self.n_features_in_ = m
+        self.n_object_features_in_ = n
+
+    def _check_scale(self, block: Block, query_square: float, object_square: float) -> None:
+        precision = check_dtype(self.dtype).name
+        limit = self._largest_scale[precision]
+        check_scale(block, query_square, object_square, self._check_params(), precision, limit, type(self).__name__)
+
+    def _learn_in_pieces(self, block: Block, advance: Callable[[int], None]) -> None:
+        cells = sum(array.size for array in self._state.values())
+        size = max(1, min(2**16, _CELLS_PER_CALL // cells))
+        for start in range(0, len(block.triplets), size):
+            piece = slice(start, start + size)
+            triplets, weights = block.triplets[piece], block.weights
+            learned = self._learn(
+                block._replace(triplets=triplets, weights=None if weights is None else weights[piece])
+            )
+            if learned is not None and learned < len(triplets):
+                raise FloatingPointError(_BROKEN.format(start + learned))
+            advance(len(triplets))
+
+    def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
+        W = self._state["W"]
+        return np.asarray(Q.astype(W.dtype, copy=False) @ W)
+
+    def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
+        wanted = self._queries_times_W(Q)
+        return np.asarray((P.astype(wanted.dtype, copy=False) @ wanted.T).T)
+
+    def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        W = self._state["W"]
+        out = np.empty(len(numbers), dtype=W.dtype)
+        forms(*read_both(Q, P, numbers)[:3], W, False, out)
+        return out
+
+
+def _roots(variances: NDArray[Any]) -> NDArray[Any]:
+    """Square roots; a variance that rounding left a hair under zero counts as zero."""
+    return np.asarray(np.sqrt(np.maximum(variances, 0)))

@@ -1,0 +1,136 @@
+"""d-AROMA: a Gaussian over W with one variance for each cell (paper, section 4.1 and Fig. 1).
+
+With ``x = q p'`` and ``p = p_pos - p_neg``, a triplet whose margin ``q'Wp`` is under 1 gives::
+
+    variance = sum(x * Sigma * x)
+    alpha    = (1 - q'Wp) / (variance + r)
+    W       += alpha * Sigma * x                             (5)
+    Sigma   -= (Sigma * x * x * Sigma) / (variance + r)      (6)
+
+(6) is the diagonal of the full covariance's update. ``covariance_update="inverse"`` is the exact minimiser
+over diagonal covariances, ``1 / Sigma += x * x / r``, which Theorem 1 describes.
+
+Cells that x does not touch are not visited: a triplet of sparse rows costs ``k_q * k_p`` operations.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _checks as checks
+from ..kernels import diagonal
+from ..kernels.bilinear import forms
+from ..kernels.rows import RowView
+from .base import TripletLearner
+from .inputs import Block
+
+
+class DiagonalAROMA(TripletLearner):
+    """Similarity ``q'Wp`` learned online, with a variance for each cell of W.
+
+    The learner to begin with: fast on sparse rows, two matrices of memory, good from the first triplets.
+
+    Parameters
+    ----------
+    r : float, default 1.0
+        How much a single judgement is doubted. Raise it when judgements are noisy or when learning should be
+        slow and smooth; lower it (0.01) when each one should count at once.
+    init : {"zero", "identity"}, float or array of shape (m, n), default "zero"
+        W before the first triplet: zero (the paper), the dot product, c times the dot product, or your own.
+        Start from "identity" or larger when plain similarity is already good and should be kept.
+    rule : {"margin", "mistake"}, default "margin"
+        Learn from triplets whose margin is under 1, or only from those that are wrong or tied.
+    covariance_update : {"downdate", "inverse"}, default "downdate"
+        (6) as printed, or the form that Theorem 1 describes; the inverse form shrinks variances more.
+    n_triplets : int, default 200_000
+        How many triplets `fit` draws from the labels.
+    dtype : {"float64", "float32"}, default "float64"
+        Precision of W and Sigma; float32 halves the memory.
+    random_state : None, int, Generator or RandomState
+        What `fit` draws triplets with; the same whole number gives the same bits.
+    progress : bool, default False
+        Show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    W_ : array of shape (m, n)
+        The mean of the learned distribution.
+    Sigma_ : array of shape (m, n)
+        The variance of each cell of W.
+    n_triplets_seen_, n_updates_, n_mistakes_ : int
+        Triplets met so far, those that changed the model, those it had wrong (a tie is a mistake).
+
+    References
+    ----------
+    Crammer and Chechik, Adaptive Regularization for Weight Matrices, ICML 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aromatch import DiagonalAROMA
+    >>> objects = np.eye(3)
+    >>> model = DiagonalAROMA(r=0.1)
+    >>> judgement = model.learn_one(objects[0], objects[1], objects[2])  # for 0, 1 is better than 2
+    >>> judgement.margin, judgement.updated
+    (0.0, True)
+    >>> model.similarity(objects[:1], objects).round(2)
+    array([[ 0.  ,  0.48, -0.48]])
+    >>> model.pair_std(objects[:1], objects, [[0, 0], [0, 1]]).round(2)
+    array([1.  , 0.72])
+    """
+
+    def __init__(
+        self,
+        r: float = 1.0,
+        *,
+        init: Any = "zero",
+        rule: str = "margin",
+        covariance_update: str = "downdate",
+        n_triplets: int = 200_000,
+        dtype: Any = "float64",
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.r = r
+        self.init = init
+        self.rule = rule
+        self.covariance_update = covariance_update
+        self.n_triplets = n_triplets
+        self.dtype = dtype
+        self.random_state = random_state
+        self.progress = progress
+
+    @property
+    def Sigma_(self) -> NDArray[Any]:
+        """The variance of each cell of W, of shape (m, n): a copy."""
+        return self._array("Sigma")
+
+    @classmethod
+    def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return {"W": (m, n), "Sigma": (m, n), "counts": (3,)}
+
+    def _check_params(self) -> float:
+        checks.check_choice(self.rule, "rule", ("margin", "mistake"))
+        checks.check_choice(self.covariance_update, "covariance_update", ("downdate", "inverse"))
+        return checks.check_number(self.r, "r", above=0)
+
+    def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
+        return {"Sigma": np.ones((m, n), dtype=dtype)}
+
+    def _learn(self, block: Block) -> None:
+        diagonal.learn(
+            *block,
+            self._state["W"],
+            self._state["Sigma"],
+            self.r,
+            self.rule == "mistake",
+            self.covariance_update == "inverse",
+            self._state["counts"],
+        )
+
+    def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        Sigma = self._state["Sigma"]
+        out = np.empty(len(numbers), dtype=Sigma.dtype)
+        forms(queries, objects, numbers, Sigma, True, out)
+        return out

@@ -1,0 +1,64 @@
+"""A model taken apart into the header and arrays of a file, and put together again."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Parts = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+
+
+def to_parts(model: Any) -> Parts:
+    """Give the header and the arrays that hold everything about a fitted model."""
+    arrays = {f"state.{name}": array for name, array in model._state.items()}
+    parameters: dict[str, Any] = {}
+    for name, value in model.get_params(deep=False).items():
+        if isinstance(value, np.ndarray | list | tuple):
+            arrays[f"parameter.{name}"] = np.asarray(value, dtype=np.float64)
+        elif isinstance(value, np.random.RandomState | np.random.Generator):
+            warnings.warn(f"{name} is an object and is not stored: it loads as None", stacklevel=3)
+            parameters[name] = None
+        elif isinstance(value, type | np.dtype):
+            parameters[name] = np.dtype(value).name
+        else:
+            parameters[name] = value.item() if isinstance(value, np.generic) else value
+    names = getattr(model, "feature_names_in_", None)
+    header = {
+        "learner": type(model).__name__,
+        "parameters": parameters,
+        "n_features_in": model.n_features_in_,
+        "n_object_features_in": model.n_object_features_in_,
+        "feature_names_in": None if names is None else [str(name) for name in names],
+    }
+    return header, arrays
+
+
+def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners: Mapping[str, Any]) -> Any:
+    """Put a model together, or say in a ValueError what does not fit."""
+    name = header["learner"]
+    if name not in learners:
+        raise ValueError(f"its learner is {name!r}, expected one of {', '.join(learners)}")
+    parameters, state = dict(header["parameters"]), {}
+    for key, array in arrays.items():
+        kind, _, short = key.partition(".")
+        if kind not in ("state", "parameter"):
+            raise ValueError(f"it has an array {key!r} that no learner knows")
+        (state if kind == "state" else parameters)[short] = array
+    expected = learners[name]._get_param_names()
+    if sorted(parameters) != sorted(expected):
+        raise ValueError(f"its parameters are {sorted(parameters)}, expected {sorted(expected)}")
+    model = learners[name](**parameters)
+    m, n = header["n_features_in"], header["n_object_features_in"]
+    if not all(isinstance(width, int) and width > 0 for width in (m, n)):
+        raise ValueError(f"its numbers of features are {m!r} and {n!r}")
+    model._check_state(state, m, n)
+    model._state = state
+    model.n_features_in_, model.n_object_features_in_ = m, n
+    names = header["feature_names_in"]
+    if names is not None:
+        if not isinstance(names, list) or len(names) != m:
+            raise ValueError(f"its feature names are not {m} names")
+        model.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+    return model

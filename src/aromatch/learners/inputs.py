@@ -1,0 +1,146 @@
+"""What the learners accept, checked: parameters, row numbers, and the rows that they name."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _checks as checks
+from .._rows import Matrix, read_rows
+from ..kernels.rows import RowView, squared_scales
+
+
+class Rows(NamedTuple):
+    """The rows that numbers name, looked at and ready for a kernel."""
+
+    queries: RowView
+    objects: RowView
+    numbers: NDArray[np.int64]
+    query_square: float
+    """The largest ``|q|^2``."""
+    object_square: float
+    """The largest ``|p|^2`` of an object."""
+
+
+class Block(NamedTuple):
+    """Triplets for a kernel to learn, in their order."""
+
+    queries: RowView
+    preferred: RowView
+    others: RowView
+    triplets: NDArray[np.int64]
+    """Row in each of the three."""
+    weights: NDArray[np.float64] | None
+    record: NDArray[np.float64] | None = None
+    """Where to write margin, variance and whether it was an update, for each triplet."""
+
+
+# Squares, and squares over r, beyond these could overflow inside an update.
+_LARGEST = {"float64": 1e200, "float32": 1e25}
+
+
+def check_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return the precision of a model as NumPy knows it."""
+    for precision in (np.dtype(np.float64), np.dtype(np.float32)):
+        if dtype in (precision.name, precision, precision.type):
+            return precision
+    raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
+
+
+def initial_W(init: Any, m: int, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """W before the first triplet."""
+    if isinstance(init, str):
+        checks.check_choice(init, "init", ("zero", "identity"))
+        if init == "zero":
+            return np.zeros((m, n), dtype=dtype)
+        init = 1.0
+    if np.ndim(init) == 0:
+        scale = checks.check_number(init, "init")
+        if m != n:
+            raise ValueError(f"init is a multiple of the identity, which needs m = n, got m = {m} and n = {n}")
+        W = np.zeros((m, n), dtype=dtype)
+        np.fill_diagonal(W, scale)
+    else:
+        array = np.asarray(init)
+        if array.dtype.kind not in "fiub":
+            raise TypeError(f"init must be 'zero', 'identity', a number or an array of numbers, got {array.dtype}")
+        if array.shape != (m, n):
+            raise ValueError(f"init must have the shape ({m}, {n}), got {array.shape}")
+        with np.errstate(over="ignore"):
+            W = np.array(array, dtype=dtype, order="C")
+    if not np.isfinite(W).all():
+        raise ValueError(f"init contains NaN, infinity or numbers too large for {dtype}")
+    return W
+
+
+def check_width(X: Matrix, name: str, width: int) -> None:
+    """Say which matrix does not fit the model."""
+    if X.shape[1] != width:
+        raise ValueError(f"{name} has {X.shape[1]} features, but the model was learned on {width}")
+
+
+def check_triplets(triplets: ArrayLike, Q: Matrix, P: Matrix) -> NDArray[np.int64]:
+    """Return triplets of row numbers that all point into Q and P."""
+    numbers = checks.check_row_numbers(triplets, "triplets", 3)
+    checks.check_range(numbers[:, 0], "query of triplet", Q.shape[0], "Q")
+    checks.check_range(numbers[:, 1], "preferred object of triplet", P.shape[0], "P")
+    checks.check_range(numbers[:, 2], "other object of triplet", P.shape[0], "P")
+    return numbers
+
+
+def check_pairs(pairs: ArrayLike | None, Q: Matrix, P: Matrix) -> NDArray[np.int64]:
+    """Return pairs of row numbers that all point into Q and P; row by row when there are none."""
+    if pairs is None:
+        if Q.shape[0] != P.shape[0]:
+            raise ValueError(
+                f"Q and P must have as many rows as each other when pairs is None, got {Q.shape[0]} and {P.shape[0]}"
+            )
+        rows = np.arange(Q.shape[0], dtype=np.int64)
+        return np.column_stack([rows, rows])
+    numbers = checks.check_row_numbers(pairs, "pairs", 2)
+    checks.check_range(numbers[:, 0], "query of pair", Q.shape[0], "Q")
+    checks.check_range(numbers[:, 1], "object of pair", P.shape[0], "P")
+    return numbers
+
+
+def read_both(Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> Rows:
+    """Look at the rows of Q named in the first column, and at those of P in the others."""
+    columns = [numbers[:, i] for i in range(numbers.shape[1])]
+    if Q is P:
+        left = right = read_rows(Q, "Q", columns)
+        read = left.numbers
+    else:
+        left, right = read_rows(Q, "Q", columns[:1]), read_rows(P, "P", columns[1:])
+        read = left.numbers + right.numbers
+    if any(a is not b for a, b in zip(read, columns, strict=True)):
+        numbers = np.column_stack(read)
+    return Rows(left.view, right.view, numbers, left.largest_square, right.largest_square)
+
+
+def check_scale(
+    block: Block, query_square: float, object_square: float, r: float, precision: str, most: float, learner: str
+) -> None:
+    """Refuse rows so large, or r so small, that rounding would break the model.
+
+    The largest squares of all rows give a bound; only when it is over the limit are triplets measured. `most`
+    is the largest ``|q|^2 |p|^2 / r`` that this learner carries.
+    """
+    largest, weights = _LARGEST[precision], block.weights
+    heaviest = 1.0 if weights is None or not len(weights) else float(weights.max())
+    if heaviest / r > largest:
+        raise ValueError(f"sample_weight / r is {heaviest / r:.1e}, over {largest:.0e}, too much for {precision}")
+    if max(query_square, object_square) > largest:
+        raise ValueError(f"a row has |x|^2 = {max(query_square, object_square):.1e}, too large for dtype {precision}")
+    limit = min(most, largest)
+    if 4 * query_square * object_square * heaviest / r <= limit:
+        return
+    scales = np.empty(len(block.triplets))
+    squared_scales(*block[:4], scales)
+    if weights is not None:
+        scales *= weights
+    at = int(np.argmax(scales))
+    if scales[at] / r > limit:
+        raise ValueError(
+            f"triplet {at}: |q|^2 |p_pos - p_neg|^2 sample_weight / r is {scales[at] / r:.1e}, over {limit:.0e}, the "
+            f"most that {learner} carries in {precision}; scale the rows down (unit norm is usual) or raise r"
+        )

@@ -1,0 +1,42 @@
+"""Every learner by its name, and the way back from a model file."""
+
+from collections.abc import Mapping
+from os import PathLike
+
+from ..store import ModelFileError, read_model
+from .base import Similarity
+from .diagonal import DiagonalAROMA
+from .euclidean import Euclidean
+from .factored import FactoredAROMA
+from .files import from_parts
+from .full import FullAROMA
+from .oasis import OASIS
+
+LEARNERS: Mapping[str, type[Similarity]] = {
+    learner.__name__: learner for learner in (DiagonalAROMA, FactoredAROMA, FullAROMA, OASIS, Euclidean)
+}
+
+
+def load(path: str | PathLike[str]) -> Similarity:
+    """Read a model that `save` wrote.
+
+    Nothing in the file is run. A file that is truncated, changed or not a model is refused with a
+    `ModelFileError` that names it.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> import aromatch as am
+    >>> model = am.DiagonalAROMA().fit_triplets([[0, 1, 2]], np.eye(3))
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "similarity.safetensors"
+    >>> model.save(path)
+    >>> bool((am.load(path).W_ == model.W_).all())
+    True
+    """
+    parts = read_model(path)
+    try:
+        model: Similarity = from_parts(*parts, LEARNERS)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} is not a model that this version can use: {error}") from error
+    return model

@@ -1,0 +1,346 @@
+"""One table of awkward input: refused with an error that names the argument, or accepted with the same bits."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import aromatch as am
+from aromatch._checks import DoesNotFitError
+
+RNG = np.random.default_rng(0)
+Q = RNG.integers(-4, 5, size=(12, 6)).astype(float)  # whole numbers survive every conversion
+P = RNG.integers(-4, 5, size=(15, 5)).astype(float)
+TRIPLETS = np.column_stack([RNG.integers(12, size=40), RNG.integers(15, size=(40, 2))])
+TRIPLETS[0] = [0, 1, 2]
+Y = np.arange(12) % 3
+LEARNERS = [
+    am.DiagonalAROMA(r=5.0),
+    am.FactoredAROMA(r=5.0),
+    am.FullAROMA(r=5.0),
+    am.OASIS(init="zero"),
+    am.FactoredAROMA(r=5.0, dtype="float32"),
+]
+models = pytest.mark.parametrize("model", LEARNERS, ids=repr)
+
+
+def changed(matrix, where, value, dtype=float):
+    out = matrix.astype(dtype)
+    out[where] = value
+    return out
+
+
+def csr_with(matrix, **arrays):
+    """A CSR matrix whose arrays were replaced behind SciPy's back."""
+    out = sparse.csr_matrix(matrix)
+    for name, change in arrays.items():
+        array = getattr(out, name).copy()
+        setattr(out, name, change(array))
+    return out
+
+
+def set_first(value):
+    def change(array):
+        array[0] = value
+        return array
+
+    return change
+
+
+def unsorted(matrix):
+    """The same matrix with the entries of each row in another order, and one entry cut in two."""
+    csr = sparse.csr_matrix(matrix)
+    data, indices, indptr = [], [], [0]
+    for row in range(csr.shape[0]):
+        part = slice(csr.indptr[row], csr.indptr[row + 1])
+        values, columns = list(csr.data[part][::-1]), list(csr.indices[part][::-1])
+        if values:
+            values[0] -= 1.0
+            values.append(1.0)
+            columns.append(columns[0])
+        data += values
+        indices += columns
+        indptr.append(len(data))
+    return sparse.csr_matrix((np.array(data), np.array(indices), np.array(indptr)), shape=matrix.shape)
+
+
+def read_only_map(matrix, folder):
+    np.save(folder / "matrix.npy", matrix)
+    return np.load(folder / "matrix.npy", mmap_mode="r")
+
+
+def wide_indices(matrix):
+    csr = sparse.csr_matrix(matrix)
+    return csr_with(csr, indices=lambda a: a.astype(np.int64), indptr=lambda a: a.astype(np.int64))
+
+
+def explicit_zeros(matrix):
+    rows, columns = np.indices(matrix.shape).reshape(2, -1)
+    return sparse.csr_matrix((matrix.ravel(), (rows, columns)), shape=matrix.shape)
+
+
+# -- accepted: what is passed, in the place of Q (and P the same way) ------------------------------------------
+
+ACCEPTED = {
+    "Fortran order": lambda X, folder: np.asfortranarray(X),
+    "read-only memory map": read_only_map,
+    "read-only array": lambda X, folder: np.frombuffer(X.tobytes()).reshape(X.shape),
+    "every second row of a larger array": lambda X, folder: np.repeat(X, 2, axis=0)[::2],
+    "reversed columns twice": lambda X, folder: np.ascontiguousarray(X[:, ::-1])[:, ::-1],
+    "float32": lambda X, folder: X.astype(np.float32),
+    "float16": lambda X, folder: X.astype(np.float16),
+    "long double": lambda X, folder: X.astype(np.longdouble),
+    "big-endian": lambda X, folder: X.astype(">f8"),
+    "int64": lambda X, folder: X.astype(np.int64),
+    "int8": lambda X, folder: X.astype(np.int8),
+    "numeric objects": lambda X, folder: X.astype(object),
+    "list of lists": lambda X, folder: X.tolist(),
+    "unaligned": lambda X, folder: np.frombuffer(b"x" + X.tobytes(), dtype=np.uint8)[1:].view(float).reshape(X.shape),
+    "CSR": lambda X, folder: sparse.csr_matrix(X),
+    "CSR array": lambda X, folder: sparse.csr_array(X),
+    "CSC": lambda X, folder: sparse.csc_matrix(X),
+    "COO": lambda X, folder: sparse.coo_matrix(X),
+    "CSR, int64 indices": lambda X, folder: wide_indices(X),
+    "CSR, unsorted with duplicates": lambda X, folder: unsorted(X),
+    "CSR, integers": lambda X, folder: sparse.csr_matrix(X.astype(np.int32)),
+    "CSR, float32": lambda X, folder: sparse.csr_matrix(X.astype(np.float32)),
+    "CSR, explicit zeros": lambda X, folder: explicit_zeros(X),
+    "masked array without masked values": lambda X, folder: np.ma.MaskedArray(X),
+}  # fmt: skip
+
+
+@models
+@pytest.mark.parametrize("form", ACCEPTED)
+def test_accepted_input_gives_the_same_bits_as_the_plain_array(model, form, tmp_path):
+    (tmp_path / "Q").mkdir()
+    (tmp_path / "P").mkdir()
+    same_Q, same_P = ACCEPTED[form](Q, tmp_path / "Q"), ACCEPTED[form](P, tmp_path / "P")
+    plain = clone(model).fit_triplets(TRIPLETS, Q, P)
+    found = clone(model).fit_triplets(TRIPLETS, same_Q, same_P)
+    for name, array in plain._state.items():
+        np.testing.assert_array_equal(found._state[name], array)
+    np.testing.assert_array_equal(found.margins(TRIPLETS, same_Q, same_P), plain.margins(TRIPLETS, Q, P))
+    np.testing.assert_allclose(found.similarity(same_Q, same_P), plain.similarity(Q, P), rtol=1e-4, atol=1e-5)
+
+
+def test_booleans_are_accepted_as_zeros_and_ones():
+    plain = am.DiagonalAROMA().fit_triplets(TRIPLETS, (Q > 0).astype(float), (P > 0).astype(float))
+    found = am.DiagonalAROMA().fit_triplets(TRIPLETS, Q > 0, P > 0)
+    np.testing.assert_array_equal(found.W_, plain.W_)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
+def test_triplets_of_any_integer_type_are_accepted(dtype):
+    found = am.DiagonalAROMA().fit_triplets(np.asfortranarray(TRIPLETS.astype(dtype)), Q, P)
+    np.testing.assert_array_equal(found.W_, am.DiagonalAROMA().fit_triplets(TRIPLETS, Q, P).W_)
+
+
+def test_bad_values_in_rows_that_no_triplet_names_are_not_looked_at():
+    spoiled = changed(P, (14, 0), np.nan)
+    triplets = np.minimum(TRIPLETS, 13)
+    triplets[:, 0] = np.minimum(triplets[:, 0], 11)
+    found = am.DiagonalAROMA().fit_triplets(triplets, Q, spoiled)
+    np.testing.assert_array_equal(found.W_, am.DiagonalAROMA().fit_triplets(triplets, Q, P).W_)
+
+
+# -- refused: the call, the kind of error, and what its message must name --------------------------------------
+
+NAN, INF = np.nan, np.inf
+FAR = csr_with(Q, indices=set_first(99))
+REFUSED = {
+    # values
+    "NaN in Q": (lambda m: m.partial_fit_triplets(TRIPLETS, changed(Q, (0, 0), NAN), P), ValueError, "Q contains NaN"),
+    "infinity in P": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, changed(P, (1, 0), INF)), ValueError, "P contains NaN"),
+    "NaN in CSR Q": (lambda m: m.partial_fit_triplets(TRIPLETS, sparse.csr_matrix(changed(Q, (0, 0), NAN)), P), ValueError, "Q contains NaN"),
+    "NaN object": (lambda m: m.partial_fit_triplets(TRIPLETS, changed(Q, (0, 0), NAN, object), P), ValueError, "Q contains NaN"),
+    "complex Q": (lambda m: m.partial_fit_triplets(TRIPLETS, Q.astype(complex), P), ValueError, "Q must be real"),
+    "complex CSR": (lambda m: m.partial_fit_triplets(TRIPLETS, sparse.csr_matrix(Q.astype(complex)), P), ValueError, "Q must be real"),
+    "strings": (lambda m: m.partial_fit_triplets(TRIPLETS, Q.astype(str), P), TypeError, "Q must be numbers"),
+    "objects that are no numbers": (lambda m: m.partial_fit_triplets(TRIPLETS, changed(Q, (0, 0), "a", object), P), ValueError, "Q must be numbers"),
+    "None object": (lambda m: m.partial_fit_triplets(TRIPLETS, changed(Q, (0, 0), None, object), P), ValueError, "Q"),
+    "dates": (lambda m: m.partial_fit_triplets(TRIPLETS, Q.astype("datetime64[s]"), P), TypeError, "Q must be numbers"),
+    "masked values": (lambda m: m.partial_fit_triplets(TRIPLETS, np.ma.masked_less(Q, 0), P), ValueError, "Q has masked"),
+    "None for Q": (lambda m: m.partial_fit_triplets(TRIPLETS, None, P), ValueError, "Q must be"),
+    "too large for the dtype": (lambda m: m.partial_fit_triplets(TRIPLETS, changed(Q, (0, 0), 1e200), P), ValueError, "too large"),
+    # shapes
+    "1-D Q": (lambda m: m.partial_fit_triplets(TRIPLETS, Q[0], P), ValueError, "Q must be a 2-D"),
+    "3-D P": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, P[None]), ValueError, "P must be a 2-D"),
+    "a number for Q": (lambda m: m.partial_fit_triplets(TRIPLETS, 3.0, P), ValueError, "Q must be a 2-D"),
+    "no rows": (lambda m: m.partial_fit_triplets(TRIPLETS, Q[:0], P), ValueError, "Q is empty"),
+    "no columns": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, P[:, :0]), ValueError, "P is empty"),
+    "Q too wide": (lambda m: m.partial_fit_triplets(TRIPLETS, np.hstack([Q, Q]), P), ValueError, "Q has 12 features"),
+    "P too narrow": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, P[:, :4]), ValueError, "P has 4 features"),
+    "P left out where widths differ": (lambda m: m.partial_fit_triplets(TRIPLETS % 12, Q), ValueError, "P has 6 features"),
+    "ragged lists": (lambda m: m.partial_fit_triplets(TRIPLETS, [[1.0], [1.0, 2.0]], P), ValueError, "Q cannot be read"),
+    # CSR that lies
+    "CSR index too large": (lambda m: m.partial_fit_triplets(TRIPLETS, FAR, P), ValueError, "Q is not a valid CSR"),
+    "CSR index negative": (lambda m: m.partial_fit_triplets(TRIPLETS, csr_with(Q, indices=set_first(-1)), P), ValueError, "Q is not a valid CSR"),
+    "CSR indptr beyond the data": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, csr_with(P, indptr=lambda a: a * 7)), ValueError, "P is not a valid CSR"),
+    "CSR indptr falls": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, csr_with(P, indptr=lambda a: a[::-1].copy())), ValueError, "P is not a valid CSR"),
+    # triplets
+    "negative row": (lambda m: m.partial_fit_triplets([[0, -1, 2]], Q, P), ValueError, "preferred object of triplet"),
+    "query row too large": (lambda m: m.partial_fit_triplets([[12, 1, 2]], Q, P), ValueError, "query of triplet number 0 points to row 12 of Q"),
+    "object row too large": (lambda m: m.partial_fit_triplets([[0, 1, 15]], Q, P), ValueError, "other object of triplet number 0 points to row 15 of P"),
+    "float triplets": (lambda m: m.partial_fit_triplets(TRIPLETS.astype(float), Q, P), TypeError, "triplets must be row numbers"),
+    "bool triplets": (lambda m: m.partial_fit_triplets(TRIPLETS > 3, Q, P), TypeError, "triplets must be row numbers"),
+    "pairs for triplets": (lambda m: m.partial_fit_triplets(TRIPLETS[:, :2], Q, P), ValueError, r"triplets must have the shape \(N, 3\)"),
+    "a flat triplet": (lambda m: m.partial_fit_triplets([0, 1, 2], Q, P), ValueError, "triplets must have the shape"),
+    "a huge unsigned row": (lambda m: m.partial_fit_triplets(np.array([[0, 1, 2**63]], dtype=np.uint64), Q, P), ValueError, "triplets contains"),
+    "text triplets": (lambda m: m.partial_fit_triplets([["a", "b", "c"]], Q, P), TypeError, "triplets must be row numbers"),
+    # weights
+    "negative weight": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, P, sample_weight=-np.ones(40)), ValueError, "sample_weight must be at least 0"),
+    "NaN weight": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, P, sample_weight=np.full(40, NAN)), ValueError, "sample_weight contains NaN"),
+    "too few weights": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, P, sample_weight=[1.0]), ValueError, "sample_weight must have the shape"),
+    "text weights": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, P, sample_weight=["a"] * 40), TypeError, "sample_weight must be numbers"),
+    "one negative weight": (lambda m: m.learn_one(Q[0], P[0], P[1], sample_weight=-1.0), ValueError, "sample_weight"),
+    "an enormous weight": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, P, sample_weight=np.full(40, 1e300)), ValueError, "sample_weight"),
+    # learn_one
+    "learn_one, q too wide": (lambda m: m.learn_one(np.ones(7), P[0], P[1]), ValueError, "q has 7 features"),
+    "learn_one, objects of two widths": (lambda m: m.learn_one(Q[0], P[0], P[1, :4]), ValueError, "p_pos and p_neg"),
+    "learn_one, two rows": (lambda m: m.learn_one(Q[:2], P[0], P[1]), ValueError, "q must be one row"),
+    "learn_one, NaN": (lambda m: m.learn_one(Q[0], P[0], np.full(5, NAN)), ValueError, "p_neg contains NaN"),
+    "learn_one, text": (lambda m: m.learn_one("query", P[0], P[1]), ValueError, "q must be"),
+    # reading
+    "similarity, wrong width": (lambda m: m.similarity(P, P), ValueError, "Q has 5 features"),
+    "similarity, NaN": (lambda m: m.similarity(Q, changed(P, (14, 4), NAN)), ValueError, "P contains NaN or infinity in row 14"),
+    "similarity, P left out where widths differ": (lambda m: m.similarity(Q), ValueError, "features"),
+    "transform, wrong width": (lambda m: m.transform(P), ValueError, "5 features"),
+    "pair_score, unequal rows": (lambda m: m.pair_score(Q, P), ValueError, "as many rows"),
+    "pair_score, pair out of range": (lambda m: m.pair_score(Q, P, [[0, 15]]), ValueError, "object of pair number 0"),
+    "margins, negative row": (lambda m: m.margins([[-1, 0, 1]], Q, P), ValueError, "query of triplet"),
+    "triplet_accuracy of nothing": (lambda m: m.triplet_accuracy(np.empty((0, 3), int), Q, P), ValueError, "triplets is empty"),
+    # fit with labels
+    "fit, y too short": (lambda m: m.fit(Q, Y[:5]), ValueError, "inconsistent numbers of samples"),
+    "fit, one class": (lambda m: m.fit(Q, np.zeros(12)), ValueError, "class"),
+    "fit, all labels different": (lambda m: m.fit(Q, np.arange(12)), ValueError, "class"),
+    "fit, NaN label": (lambda m: m.fit(Q, np.where(Y == 0, NAN, Y)), ValueError, "NaN"),
+    "fit, y None": (lambda m: m.fit(Q, None), ValueError, "y"),
+    "fit, one row": (lambda m: m.fit(Q[:1], Y[:1]), ValueError, "n_samples = 1"),
+    "fit_triplets, NaN": (lambda m: m.fit_triplets(TRIPLETS, changed(Q, (0, 0), NAN), P), ValueError, "Q contains NaN"),
+    # parameters
+    "n_triplets negative": (lambda m: m.set_params(n_triplets=-1).fit(Q, Y), ValueError, "n_triplets"),
+    "n_triplets a float": (lambda m: m.set_params(n_triplets=10.5).fit(Q, Y), TypeError, "n_triplets"),
+    "dtype unknown": (lambda m: m.set_params(dtype="float16").fit(Q, Y), ValueError, "dtype must be"),
+    "dtype nonsense": (lambda m: m.set_params(dtype="wide").fit(Q, Y), ValueError, "dtype must be"),
+    "random_state text": (lambda m: m.set_params(random_state="seed").fit(Q, Y), TypeError, "random_state"),
+    "random_state negative": (lambda m: m.set_params(random_state=-1).fit(Q, Y), ValueError, "random_state"),
+    "progress text": (lambda m: m.set_params(progress="yes").fit(Q, Y), TypeError, "progress"),
+    "init unknown": (lambda m: m.set_params(init="ones").fit(Q, Y), ValueError, "init must be one of"),
+    "init of the wrong shape": (lambda m: m.set_params(init=np.ones((3, 3))).fit(Q, Y), ValueError, r"init must have the shape \(6, 6\)"),
+    "init NaN": (lambda m: m.set_params(init=np.full((6, 6), NAN)).fit(Q, Y), ValueError, "init contains NaN"),
+    "init infinite number": (lambda m: m.set_params(init=INF).fit(Q, Y), ValueError, "init must be a finite number"),
+    "init text array": (lambda m: m.set_params(init=np.full((6, 6), "a")).fit(Q, Y), TypeError, "init must be"),
+    "init None": (lambda m: m.set_params(init=None).fit(Q, Y), TypeError, "init must be a number"),
+    "identity with m != n": (lambda m: m.set_params(init="identity").fit_triplets(TRIPLETS, Q, P), ValueError, "init .* m = n"),
+    "a multiple of identity with m != n": (lambda m: m.set_params(init=2.0).fit_triplets(TRIPLETS, Q, P), ValueError, "init .* m = n"),
+    "save to no path": (lambda m: m.save(3.5), TypeError, "path"),
+}  # fmt: skip
+
+
+@models
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_input_names_the_argument_and_leaves_the_model_as_it_was(model, case):
+    call, error, message = REFUSED[case]
+    model = clone(model).fit_triplets(TRIPLETS, Q, P)
+    before = {name: array.tobytes() for name, array in model._state.items()}
+    names_before = set(vars(model))
+    with pytest.raises(error, match=message):
+        call(model)
+    assert {name: array.tobytes() for name, array in model._state.items()} == before
+    assert set(vars(model)) == names_before
+    assert (model.n_features_in_, model.n_object_features_in_) == (6, 5)
+
+
+@pytest.mark.parametrize("value", [0, -1, NAN, INF, None, "1", True, 1 + 0j])
+@pytest.mark.parametrize("learner", [am.DiagonalAROMA, am.FactoredAROMA, am.FullAROMA, am.OASIS, am.AROW])
+def test_r_and_C_must_be_positive_numbers(learner, value):
+    name = "C" if learner is am.OASIS else "r"
+    with pytest.raises((ValueError, TypeError), match=f"^{name} must be"):
+        learner(**{name: value}).fit(Q, Y % 2)
+
+
+@pytest.mark.parametrize(
+    ("learner", "name", "value"),
+    [
+        (am.DiagonalAROMA, "rule", "always"),
+        (am.DiagonalAROMA, "covariance_update", "jacobi"),
+        (am.FactoredAROMA, "rule", None),
+        (am.FactoredAROMA, "covariance_update", "downdate"),
+        (am.FactoredAROMA, "mean_update", "new"),
+        (am.FullAROMA, "rule", 1),
+        (am.AROW, "covariance", "block"),
+    ],
+)
+def test_a_named_choice_outside_of_its_list_is_refused(learner, name, value):
+    with pytest.raises(ValueError, match=f"{name} must be one of"):
+        learner(**{name: value}).fit(Q, Y % 2)
+
+
+def test_the_updated_mean_goes_only_with_the_printed_covariance():
+    with pytest.raises(ValueError, match="mean_update"):
+        am.FactoredAROMA(mean_update="updated", covariance_update="joint").fit(Q, Y)
+
+
+@models
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.similarity(Q, P),
+        lambda m: m.pair_score(Q, P, [[0, 0]]),
+        lambda m: m.margins(TRIPLETS, Q, P),
+        lambda m: m.triplet_accuracy(TRIPLETS, Q, P),
+        lambda m: m.transform(Q),
+        lambda m: m.score(Q, Y),
+        lambda m: m.save("nowhere"),
+        lambda m: m.W_,
+        lambda m: m.n_updates_,
+    ],
+)
+def test_methods_before_fit_say_so(model, call):
+    with pytest.raises(NotFittedError):
+        call(clone(model))
+
+
+def test_a_state_that_does_not_fit_in_memory_is_refused_before_it_is_allocated():
+    wide = sparse.csr_matrix(([1.0, 1.0], ([0, 1], [0, 3_000_000])), shape=(2, 5_000_000))
+    for model in (am.DiagonalAROMA(), am.FactoredAROMA(), am.OASIS()):
+        with pytest.raises(DoesNotFitError, match=r"5000000 x 5000000 features would take [\d,]+ bytes"):
+            model.fit_triplets([[0, 1, 0]], wide)
+        assert not hasattr(model, "_state")
+    with pytest.raises(MemoryError, match="bytes"):
+        am.AROW().fit(wide, [0, 1])
+
+
+def test_full_aroma_refuses_more_than_5000_cells():
+    with pytest.raises(ValueError, match="at most 5000 cells"):
+        am.FullAROMA().fit_triplets([[0, 1, 0]], np.eye(71))
+
+
+def test_dtype_cannot_change_while_the_model_goes_on_learning():
+    model = am.DiagonalAROMA().fit_triplets(TRIPLETS, Q, P)
+    with pytest.raises(ValueError, match="dtype must stay 'float64'"):
+        model.set_params(dtype="float32").partial_fit_triplets(TRIPLETS, Q, P)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: am.AROW().fit(Q, Y), "Only binary"),
+        (lambda: am.AROW().fit(Q, np.zeros(12)), "one class"),
+        (lambda: am.AROW().fit(Q * 1e9, Y % 2), "the most that AROW carries"),
+        (lambda: am.AROW().fit(Q, Y % 2).partial_fit(Q, Y), "labels"),
+        (
+            lambda: am.AROW().fit(Q, Y % 2).set_params(covariance="diagonal").partial_fit(Q, Y % 2),
+            "must stay",
+        ),
+        (lambda: am.AROW().predict(Q), "not fitted"),
+    ],
+)
+def test_arow_refuses_what_it_cannot_learn(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_the_tables_hold_at_least_sixty_cases():
+    assert len(REFUSED) + len(ACCEPTED) >= 60

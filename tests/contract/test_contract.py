@@ -1,0 +1,324 @@
+"""What every learner promises; joining the registry means passing these."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import aromatch as am
+from aromatch.learners import LEARNERS, TripletLearner
+
+ONLINE = [learner for learner in LEARNERS.values() if issubclass(learner, TripletLearner)]
+CONFIDENT = [learner for learner in ONLINE if hasattr(learner(), "pair_std")]
+# Every option that changes the arithmetic, so that no path is left out.
+CONFIGURATIONS = [
+    *[learner(init="zero") for learner in ONLINE],
+    *[learner(init="zero", dtype="float32") for learner in ONLINE],
+    am.DiagonalAROMA(r=0.1, covariance_update="inverse", rule="mistake"),
+    am.FactoredAROMA(r=0.1, mean_update="updated"),
+    am.FactoredAROMA(r=0.1, covariance_update="gauss_seidel"),
+    am.FactoredAROMA(r=0.1, covariance_update="joint"),
+]
+online = pytest.mark.parametrize("learner", ONLINE)
+
+
+@pytest.fixture
+def model(request):
+    """A fresh model for each test: parametrized ones are shared otherwise."""
+    return clone(request.param)
+
+
+def pytest_generate_tests(metafunc):
+    if "model" in metafunc.fixturenames:
+        metafunc.parametrize("model", CONFIGURATIONS, ids=repr, indirect=True)
+
+
+def toy(seed=0, m=6, n=5, n_triplets=300, share_of_zeros=0.4):
+    rng = np.random.default_rng(seed)
+    Q = rng.normal(size=(30, m)) * (rng.random((30, m)) >= share_of_zeros)
+    P = rng.normal(size=(40, n)) * (rng.random((40, n)) >= share_of_zeros)
+    triplets = np.column_stack([rng.integers(30, size=n_triplets), rng.integers(40, size=(n_triplets, 2))])
+    return Q, P, triplets
+
+
+def labelled(seed=0, n_rows=60, n_features=5):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n_rows)
+    return rng.normal(size=(n_rows, n_features)) + 2 * np.eye(n_features)[y], y
+
+
+def bits(model):
+    return {name: (array.dtype, array.shape, array.tobytes()) for name, array in model._state.items()}
+
+
+@parametrize_with_checks([*[learner() for learner in LEARNERS.values()], am.AROW(), am.AROW(covariance="diagonal")])
+def test_scikit_learn_checks_pass(estimator, check):
+    check(estimator)
+
+
+def test_the_same_seed_gives_the_same_bits(model):
+    X, y = labelled()
+    model.set_params(n_triplets=500, random_state=3)
+    assert bits(clone(model).fit(X, y)) == bits(clone(model).fit(X, y))
+    assert bits(clone(model).fit(X, y)) != bits(clone(model).set_params(random_state=4).fit(X, y))
+
+
+def test_fit_learns_the_triplets_that_from_labels_draws(model):
+    X, y = labelled()
+    model.set_params(n_triplets=700, random_state=5)
+    triplets = am.triplets.from_labels(y, 700, random_state=5)
+    assert bits(clone(model).fit(X, y)) == bits(clone(model).fit_triplets(triplets, X))
+
+
+def test_a_block_of_triplets_equals_the_same_triplets_one_by_one(model):
+    Q, P, triplets = toy()
+    one_by_one = clone(model)
+    for i, j, k in triplets:
+        one_by_one.learn_one(Q[i], P[j], P[k])
+    assert bits(model.fit_triplets(triplets, Q, P)) == bits(one_by_one)
+
+
+@settings(max_examples=15, deadline=None)
+@given(cuts=st.lists(st.integers(0, 300), max_size=5))
+@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=repr)
+def test_pieces_of_any_size_equal_the_whole(configuration, cuts):
+    Q, P, triplets = toy()
+    whole, pieces = clone(configuration).fit_triplets(triplets, Q, P), clone(configuration)
+    for part in np.split(triplets, sorted(cuts)):
+        pieces.partial_fit_triplets(part, Q, P)
+    assert bits(whole) == bits(pieces)
+
+
+@pytest.mark.parametrize("share_of_zeros", [0.0, 0.4, 0.9])
+def test_csr_equals_dense_to_the_bit(model, share_of_zeros):
+    Q, P, triplets = toy(share_of_zeros=share_of_zeros)
+    dense = clone(model).fit_triplets(triplets, Q, P)
+    for container in (sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix, sparse.coo_array):
+        assert bits(clone(model).fit_triplets(triplets, container(Q), container(P))) == bits(dense)
+    csr = clone(model)
+    for i, j, k in triplets:
+        csr.learn_one(sparse.csr_array(Q)[i], sparse.csr_matrix(P)[j], P[k])
+    assert bits(csr) == bits(dense)
+    np.testing.assert_array_equal(
+        dense.pair_score(sparse.csr_matrix(Q), sparse.csr_matrix(P), triplets[:, :2]),
+        dense.pair_score(Q, P, triplets[:, :2]),
+    )
+    np.testing.assert_allclose(
+        dense.similarity(sparse.csr_matrix(Q), sparse.csr_matrix(P)),
+        dense.similarity(Q, P),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+
+def test_weights_of_one_change_nothing_and_zero_leaves_a_triplet_out(model):
+    Q, P, triplets = toy()
+    plain = clone(model).fit_triplets(triplets, Q, P)
+    assert bits(clone(model).fit_triplets(triplets, Q, P, sample_weight=np.ones(300))) == bits(plain)
+    weights = np.arange(300) % 2
+    some = clone(model).fit_triplets(triplets, Q, P, sample_weight=weights)
+    others = clone(model).fit_triplets(triplets[1::2], Q, P)
+    np.testing.assert_array_equal(some.W_, others.W_)
+    assert some.n_triplets_seen_ == 300
+
+
+@online
+def test_a_weight_divides_r(learner):
+    Q, P, triplets = toy()
+    if learner is am.OASIS:
+        weighted = learner(C=0.1, init="zero").fit_triplets(triplets, Q, P, sample_weight=np.full(300, 4.0))
+        plain = learner(C=0.4, init="zero").fit_triplets(triplets, Q, P)
+    else:
+        weighted = learner(r=2.0).fit_triplets(triplets, Q, P, sample_weight=np.full(300, 4.0))
+        plain = learner(r=0.5).fit_triplets(triplets, Q, P)
+    assert bits(weighted) == bits(plain)
+
+
+def test_save_and_load_are_exact_and_learning_goes_on_to_the_same_bits(model, tmp_path):
+    Q, P, triplets = toy()
+    model.fit_triplets(triplets[:150], Q, P)
+    model.save(tmp_path / "model.safetensors")
+    loaded = am.load(tmp_path / "model.safetensors")
+    assert type(loaded) is type(model)
+    assert loaded.get_params() == model.get_params()
+    assert bits(loaded) == bits(model)
+    np.testing.assert_array_equal(loaded.similarity(Q, P), model.similarity(Q, P))
+    assert bits(loaded.partial_fit_triplets(triplets[150:], Q, P)) == bits(clone(model).fit_triplets(triplets, Q, P))
+
+
+def test_pickles_and_copies_are_exact_and_independent(model):
+    Q, P, triplets = toy()
+    model.fit_triplets(triplets[:150], Q, P)
+    frozen, before = model.copy(), bits(model)
+    assert bits(pickle.loads(pickle.dumps(model))) == before
+    model.partial_fit_triplets(triplets[150:], Q, P)
+    assert bits(frozen) == before
+    assert bits(model) != before
+
+
+def test_reading_never_changes_later_bits(model):
+    Q, P, triplets = toy()
+    quiet = clone(model).fit_triplets(triplets, Q, P)
+    names = [name for name in ("W_", "Sigma_", "Omega_", "Lambda_") if hasattr(quiet, name)]
+    for start in range(0, 300, 10):
+        model.partial_fit_triplets(triplets[start : start + 10], Q, P)
+        for name in names:
+            getattr(model, name)[:] = 7.0  # a copy: writing to it reaches nothing
+        model.similarity(Q, P)
+        model.margins(triplets, Q, P)
+        model.transform(Q)
+        if hasattr(model, "pair_std"):
+            model.pair_std(Q, P, triplets[:, :2])
+        repr(model)
+    assert bits(model) == bits(quiet)
+
+
+def test_inputs_are_never_modified(model):
+    Q, P, triplets = toy()
+    Q_csr, weights = sparse.csr_matrix(Q), np.linspace(0, 2, 300)
+    before = [array.copy() for array in (Q, P, triplets, weights, Q_csr.data, Q_csr.indices, Q_csr.indptr)]
+    model.fit_triplets(triplets, Q, P, sample_weight=weights)
+    model.partial_fit_triplets(triplets, Q_csr, P)
+    model.learn_one(Q[0], P[0], P[1])
+    model.similarity(Q, P)
+    model.margins(triplets, Q_csr, P)
+    for was, array in zip(before, (Q, P, triplets, weights, Q_csr.data, Q_csr.indices, Q_csr.indptr), strict=True):
+        np.testing.assert_array_equal(was, array)
+
+
+def test_an_empty_block_is_a_no_op(model):
+    Q, P, triplets = toy()
+    none = np.empty((0, 3), dtype=int)
+    started = clone(model).fit_triplets(none, Q, P)
+    assert started.n_triplets_seen_ == 0
+    np.testing.assert_array_equal(started.W_, np.zeros((6, 5)))
+    before = bits(model.fit_triplets(triplets, Q, P))
+    assert bits(model.partial_fit_triplets(none, Q, P)) == before
+    assert bits(model.partial_fit_triplets([], Q, P, sample_weight=[])) == before
+
+
+def test_the_loss_falls_on_a_separable_toy(model):
+    rng = np.random.default_rng(1)
+    V = rng.normal(size=(5, 5))
+    Q, P = rng.normal(size=(50, 5)), rng.normal(size=(50, 5))
+    triplets = rng.integers(50, size=(4000, 3))
+    wrong = np.einsum("ni,ij,nj->n", Q[triplets[:, 0]], V, P[triplets[:, 1]] - P[triplets[:, 2]]) < 0
+    triplets[wrong] = triplets[wrong][:, [0, 2, 1]]
+    model.fit_triplets(triplets[:3000], Q, P)
+    early, late = clone(model).fit_triplets(triplets[:30], Q, P), model
+    assert late.triplet_accuracy(triplets[3000:], Q, P) > max(0.9, early.triplet_accuracy(triplets[3000:], Q, P))
+
+
+def test_counts_are_told_and_a_tie_is_a_mistake_that_changes_nothing(model):
+    Q, P, _ = toy()
+    model.learn_one(Q[0], P[1], P[1])
+    assert (model.n_triplets_seen_, model.n_updates_, model.n_mistakes_) == (1, 0, 1)
+    np.testing.assert_array_equal(model.W_, 0)
+    told = model.learn_one(np.zeros(6), P[1], P[2])
+    assert (told.margin, told.loss, told.updated) == (0.0, 1.0, False)
+    assert (model.n_triplets_seen_, model.n_updates_, model.n_mistakes_) == (2, 0, 2)
+
+
+def test_scores_agree_with_each_other(model):
+    Q, P, triplets = toy()
+    model.fit_triplets(triplets, Q, P)
+    close = {"rtol": 1e-4, "atol": 1e-5} if model.dtype == "float32" else {"rtol": 1e-9, "atol": 1e-12}
+    all_scores = Q @ model.W_ @ P.T
+    np.testing.assert_allclose(model.similarity(Q, P), all_scores, **close)
+    np.testing.assert_allclose(model.transform(Q) @ P.T, all_scores, **close)
+    i, j, k = triplets.T
+    np.testing.assert_allclose(model.pair_score(Q, P, triplets[:, :2]), all_scores[i, j], **close)
+    np.testing.assert_allclose(model.pair_score(Q, P[:30]), np.diag(all_scores[:, :30]), **close)
+    np.testing.assert_allclose(model.margins(triplets, Q, P), all_scores[i, j] - all_scores[i, k], **close)
+    share = np.mean(model.margins(triplets, Q, P) > 0)
+    assert model.triplet_accuracy(triplets, Q, P) == share
+
+
+@pytest.mark.parametrize("learner", CONFIDENT)
+def test_confidence_grows_with_evidence_and_never_shrinks(learner):
+    Q, P, triplets = toy(n_triplets=60)
+    model, before = learner(), np.inf
+    for i, j, k in triplets:
+        told = model.learn_one(Q[i], P[j], P[k])
+        after = model.margin_std([[i, j, k]], Q, P)[0]
+        assert after < told.std or not told.updated
+        now = model.pair_std(Q, P, triplets[:, :2])
+        assert (now <= before + 1e-12).all()
+        before = now
+
+
+def test_only_learners_with_a_distribution_offer_standard_deviations():
+    assert {learner.__name__ for learner in CONFIDENT} == {"DiagonalAROMA", "FactoredAROMA", "FullAROMA"}
+    with pytest.raises(AttributeError):
+        am.OASIS().fit_triplets([[0, 1, 2]], np.eye(3)).pair_std(np.eye(3), np.eye(3))
+
+
+@pytest.mark.parametrize("learner", LEARNERS.values())
+def test_pipelines_grids_clones_and_output_containers_work(learner):
+    X, y = labelled()
+    small = {"n_triplets": 300, "random_state": 0} if learner in ONLINE else {}
+    pipeline = make_pipeline(StandardScaler(), learner(**small)).fit(X, y)
+    assert 0 < pipeline.score(X, y) <= 1
+    assert pipeline.transform(X).shape == X.shape
+    frame = learner(**small).set_output(transform="pandas").fit(X, y).transform(X)
+    assert isinstance(frame, pd.DataFrame)
+    assert len(set(frame.columns)) == X.shape[1]
+    if learner in ONLINE:
+        name = "C" if learner is am.OASIS else "r"
+        grid = GridSearchCV(learner(**small), {name: [0.01, 1.0]}, cv=StratifiedKFold(3)).fit(X, y)
+        assert grid.best_params_[name] in (0.01, 1.0)
+        assert grid.best_score_ > 0.4
+    assert clone(learner(**small)).get_params() == learner(**small).get_params()
+
+
+@pytest.mark.parametrize("learner", [*LEARNERS.values(), am.AROW])
+def test_every_class_says_what_it_is_what_its_settings_mean_and_shows_a_run(learner):
+    text = inspect.getdoc(learner)
+    assert ">>>" in text
+    assert "Attributes" in text
+    for name in inspect.signature(learner).parameters:
+        assert f"\n{name} : " in text, name
+    if learner is not am.Euclidean:
+        assert "References" in text
+        assert "Departure:" in inspect.getmodule(learner).__doc__ or "::" in inspect.getmodule(learner).__doc__
+    for name, method in inspect.getmembers(learner, inspect.isfunction):
+        if not name.startswith("_") and method.__module__.startswith("aromatch"):
+            assert inspect.getdoc(method), name
+
+
+@online
+def test_feature_names_survive_a_file(learner, tmp_path):
+    X, y = labelled()
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = learner(n_triplets=50, random_state=0).fit(frame, y)
+    model.save(tmp_path / "model")
+    assert am.load(tmp_path / "model").feature_names_in_.tolist() == list("abcde")
+
+
+@online
+def test_an_initial_matrix_survives_a_file_and_is_not_shared(learner, tmp_path):
+    Q, P, triplets = toy()
+    start = np.random.default_rng(0).normal(size=(6, 5))
+    model = learner(init=start).fit_triplets(triplets, Q, P)
+    model.save(tmp_path / "model")
+    loaded = am.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.init, start)
+    assert bits(loaded.fit_triplets(triplets, Q, P)) == bits(model)
+
+
+@online
+def test_a_random_state_object_is_not_stored_and_says_so(learner, tmp_path):
+    model = learner(random_state=np.random.default_rng(0)).fit_triplets([[0, 1, 2]], np.eye(3))
+    with pytest.warns(UserWarning, match="random_state"):
+        model.save(tmp_path / "model")
+    assert am.load(tmp_path / "model").random_state is None

@@ -1,0 +1,185 @@
+"""Every learner agrees with a NumPy loop written straight from the paper, after 5,000 triplets."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import aromatch as am
+import reference
+
+VARIANTS = {
+    "d-AROMA": (am.DiagonalAROMA, reference.d_aroma, {}),
+    "d-AROMA, inverse": (am.DiagonalAROMA, reference.d_aroma, {"covariance_update": "inverse"}),
+    "d-AROMA, mistake rule": (am.DiagonalAROMA, reference.d_aroma, {"rule": "mistake"}),
+    "f-AROMA": (am.FactoredAROMA, reference.f_aroma, {}),
+    "f-AROMA, mistake rule": (am.FactoredAROMA, reference.f_aroma, {"rule": "mistake"}),
+    "f-AROMA, updated mean": (am.FactoredAROMA, reference.f_aroma, {"mean_update": "updated"}),
+    "f-AROMA, Theorem 2": (
+        am.FactoredAROMA,
+        reference.f_aroma,
+        {"mean_update": "updated", "rule": "mistake"},
+    ),
+    "f-AROMA, Gauss-Seidel": (am.FactoredAROMA, reference.f_aroma, {"covariance_update": "gauss_seidel"}),
+    "FullAROMA": (am.FullAROMA, reference.full_aroma, {}),
+    "FullAROMA, mistake rule": (am.FullAROMA, reference.full_aroma, {"rule": "mistake"}),
+    "OASIS": (am.OASIS, reference.oasis, {"init": "zero"}),
+}
+N_TRIPLETS = 5_000
+
+
+def make_problem(m, n, share_of_zeros, seed, n_triplets=N_TRIPLETS):
+    """Rows with classes that can nearly be told apart, and noise so that updates never stop."""
+    rng = np.random.default_rng(seed)
+    Q = rng.normal(size=(60, m)) * (rng.random((60, m)) >= share_of_zeros)
+    P = rng.normal(size=(80, n)) * (rng.random((80, n)) >= share_of_zeros)
+    Q[0] = 0  # a zero query
+    Q /= np.maximum(np.linalg.norm(Q, axis=1, keepdims=True), 1e-12)
+    P /= np.maximum(np.linalg.norm(P, axis=1, keepdims=True), 1e-12)
+    P[3] = P[4]  # a repeated row
+    triplets = np.column_stack([rng.integers(60, size=n_triplets), rng.integers(80, size=(n_triplets, 2))])
+    triplets[::50, 2] = triplets[::50, 1]  # p_pos == p_neg
+    return Q, P, triplets, rng.choice([0.0, 0.5, 1.0, 3.0], size=n_triplets)
+
+
+def relative_error(found, expected):
+    return np.linalg.norm(found - expected) / np.linalg.norm(expected)
+
+
+def check_agreement(
+    learner, oracle, options, problem, dtype, tolerance, containers=(np.asarray, np.asarray), init=None
+):
+    Q, P, triplets, weights = problem
+    start = np.zeros((Q.shape[1], P.shape[1])) if init is None else init
+    options_of_both = {key: value for key, value in options.items() if key != "init"}
+    model = learner(dtype=dtype, **{**options, **({} if init is None else {"init": init})})
+    model.fit_triplets(triplets, containers[0](Q), containers[1](P), sample_weight=weights)
+    expected = oracle(triplets, Q, P, W0=start, weights=weights, **options_of_both)
+    for name, matrix in expected.matrices.items():
+        assert getattr(model, name).dtype == dtype
+        assert relative_error(getattr(model, name), matrix) < tolerance, name
+    assert model.n_triplets_seen_ == len(triplets)
+    if dtype == "float64":
+        assert model.n_updates_ == expected.n_updates
+        assert model.n_mistakes_ == expected.n_mistakes
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize(
+    ("container", "share_of_zeros"),
+    [(np.asarray, 0.0), (sparse.csr_matrix, 0.8), (np.asarray, 0.8)],
+    ids=["dense", "CSR", "dense with zeros"],
+)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_float64_agrees_with_the_paper_to_1e9(variant, container, share_of_zeros, weighted):
+    learner, oracle, options = VARIANTS[variant]
+    Q, P, triplets, weights = make_problem(8, 8, share_of_zeros, seed=len(variant))
+    problem = Q, P, triplets, weights if weighted else None
+    check_agreement(learner, oracle, options, problem, "float64", 1e-9, (container, container))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_queries_and_objects_may_have_different_widths_and_containers(variant):
+    learner, oracle, options = VARIANTS[variant]
+    problem = make_problem(5, 13, 0.5, seed=1)
+    check_agreement(learner, oracle, options, problem, "float64", 1e-9, (sparse.csr_matrix, np.asarray))
+    check_agreement(learner, oracle, options, problem, "float64", 1e-9, (np.asarray, sparse.csr_array))
+
+
+@pytest.mark.parametrize("share_of_zeros", [0.0, 0.8])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_float32_agrees_with_the_paper_to_1e3(variant, share_of_zeros):
+    learner, oracle, options = VARIANTS[variant]
+    problem = make_problem(8, 8, share_of_zeros, seed=2)
+    check_agreement(learner, oracle, options, problem, "float32", 1e-3)
+
+
+@pytest.mark.parametrize("r", [0.01, 100.0])
+@pytest.mark.parametrize("variant", [name for name in VARIANTS if name != "OASIS"])
+def test_agreement_holds_for_small_and_large_r(variant, r):
+    learner, oracle, options = VARIANTS[variant]
+    problem = make_problem(6, 7, 0.3, seed=3)
+    check_agreement(learner, oracle, {**options, "r": r}, problem, "float64", 1e-9)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_agreement_holds_from_any_start(variant):
+    learner, oracle, options = VARIANTS[variant]
+    problem = make_problem(6, 7, 0.3, seed=4)
+    init = np.random.default_rng(5).normal(size=(6, 7))
+    check_agreement(learner, oracle, options, problem, "float64", 1e-9, init=init)
+
+
+def test_the_joint_update_agrees_with_alternating_minimisation():
+    problem = make_problem(3, 4, 0.3, seed=6, n_triplets=150)
+    options = {"covariance_update": "joint"}
+    check_agreement(am.FactoredAROMA, reference.f_aroma, options, problem, "float64", 1e-9)
+
+
+def test_with_one_query_feature_the_joint_update_is_arow():
+    rng = np.random.default_rng(7)
+    P, triplets = rng.normal(size=(50, 6)), rng.integers(50, size=(400, 3))
+    q = np.ones((1, 1))
+    triplets[:, 0] = 0
+    joint = am.FactoredAROMA(r=0.5, covariance_update="joint").fit_triplets(triplets, q, P)
+    w, Sigma = reference.arow(P[triplets[:, 1]] - P[triplets[:, 2]], np.ones(400), r=0.5)
+    np.testing.assert_allclose(joint.W_[0], w, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(joint.Lambda_[0, 0] * joint.Omega_, Sigma, rtol=1e-9, atol=1e-12)
+
+
+def test_with_one_object_feature_the_joint_update_is_arow_on_the_query_side():
+    rng = np.random.default_rng(8)
+    Q, P = rng.normal(size=(50, 6)), np.array([[1.0], [0.0]])
+    triplets = np.column_stack([rng.integers(50, size=400), *rng.permuted(np.tile([0, 1], (400, 1)), axis=1).T])
+    joint = am.FactoredAROMA(r=0.5, covariance_update="joint").fit_triplets(triplets, Q, P)
+    x = Q[triplets[:, 0]] * (P[triplets[:, 1]] - P[triplets[:, 2]])
+    w, Sigma = reference.arow(x, np.ones(400), r=0.5)
+    np.testing.assert_allclose(joint.W_[:, 0], w, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(joint.Omega_[0, 0] * joint.Lambda_, Sigma, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-9), ("float32", 1e-3)])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+def test_arow_agrees_with_the_paper(covariance, dtype, tolerance, container):
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(5000, 8)) * (rng.random((5000, 8)) < 0.6)
+    y = (X @ rng.normal(size=8) + 0.3 * rng.normal(size=5000)) > 0
+    model = am.AROW(r=0.7, covariance=covariance, dtype=dtype).fit(container(X), y)
+    w, Sigma = reference.arow(X, np.where(y, 1, -1), r=0.7, covariance=covariance)
+    assert relative_error(model.coef_[0], w) < tolerance
+    assert relative_error(model.Sigma_, Sigma if covariance == "full" else np.diag(Sigma)) < tolerance
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_margins_and_variances_told_before_each_update_are_those_of_the_paper(variant):
+    learner, oracle, options = VARIANTS[variant]
+    Q, P, triplets, _ = make_problem(4, 5, 0.3, seed=10, n_triplets=200)
+    model = learner(**options)
+    options_of_both = {key: value for key, value in options.items() if key != "init"}
+    expected = oracle(triplets, Q, P, W0=np.zeros((4, 5)), **options_of_both)
+    told = [model.learn_one(Q[i], P[j], P[k]) for i, j, k in triplets]
+    np.testing.assert_allclose([one.margin for one in told], expected.margins, atol=1e-10)
+    np.testing.assert_allclose([one.loss for one in told], np.maximum(0, 1 - np.array(expected.margins)), atol=1e-10)
+    assert sum(one.updated for one in told) == expected.n_updates
+    if learner is am.OASIS:
+        assert {one.std for one in told} == {None}
+    else:
+        np.testing.assert_allclose([one.std for one in told], np.sqrt(expected.variances), atol=1e-10)
+
+
+@pytest.mark.parametrize("learner", [am.DiagonalAROMA, am.FactoredAROMA, am.FullAROMA])
+def test_standard_deviations_are_those_of_the_learned_distribution(learner):
+    Q, P, triplets, _ = make_problem(4, 5, 0.3, seed=11, n_triplets=300)
+    model = learner().fit_triplets(triplets, Q, P)
+    covariance = {
+        am.DiagonalAROMA: lambda: np.diag(model.Sigma_.ravel()),
+        am.FactoredAROMA: lambda: np.kron(model.Lambda_, model.Omega_),
+        am.FullAROMA: lambda: model.Sigma_,
+    }[learner]()
+    pairs = triplets[:, :2]
+    x = np.array([np.outer(Q[i], P[j]).ravel() for i, j in pairs])
+    np.testing.assert_allclose(model.pair_std(Q, P, pairs), np.sqrt(np.einsum("ni,ij,nj->n", x, covariance, x)))
+    np.testing.assert_allclose(model.pair_score(Q, P, pairs), x @ model.W_.ravel(), atol=1e-12)
+    x = np.array([np.outer(Q[i], P[j] - P[k]).ravel() for i, j, k in triplets])
+    np.testing.assert_allclose(model.margin_std(triplets, Q, P), np.sqrt(np.einsum("ni,ij,nj->n", x, covariance, x)))
+    np.testing.assert_allclose(model.margins(triplets, Q, P), x @ model.W_.ravel(), atol=1e-12)

@@ -1,0 +1,127 @@
+"""Long runs and hostile scales: covariances stay covariances, or the learner refuses; NaN never comes out."""
+
+import numpy as np
+import pytest
+
+import aromatch as am
+
+
+def unit_rows(rng, n_rows, width):
+    rows = rng.normal(size=(n_rows, width))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def run_forced_updates(n_updates, **options):
+    """Random judgements contradict each other, so nearly all of them ask for an update."""
+    rng = np.random.default_rng(0)
+    Q, P = unit_rows(rng, 300, 16), unit_rows(rng, 300, 16)
+    model = am.FactoredAROMA(**options)
+    while not hasattr(model, "_state") or model.n_updates_ < n_updates:
+        model.partial_fit_triplets(rng.integers(300, size=(min(n_updates, 1_000_000), 3)), Q, P)
+    return model
+
+
+def check_covariances(model):
+    for matrix in (model.Omega_, model.Lambda_):
+        assert np.abs(matrix - matrix.T).max() <= 1e-12
+        assert np.linalg.eigvalsh(matrix.astype(np.float64))[0] > 0
+    assert np.isfinite(model.W_).all()
+
+
+@pytest.mark.parametrize("r", [0.01, 1.0])
+@pytest.mark.parametrize("covariance_update", ["jacobi", "gauss_seidel", "joint"])
+def test_a_hundred_thousand_updates_keep_the_covariances_positive_definite_and_symmetric(r, covariance_update):
+    check_covariances(run_forced_updates(100_000, r=r, covariance_update=covariance_update))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mean_update", ["previous", "updated"])
+def test_ten_million_updates_keep_the_covariances_positive_definite_and_symmetric(mean_update):
+    check_covariances(run_forced_updates(10_000_000, mean_update=mean_update))
+
+
+@pytest.mark.parametrize("learner", [am.FactoredAROMA, am.FullAROMA])
+@pytest.mark.parametrize(("dtype", "limit"), [("float64", 1e11), ("float32", 1e6)])
+def test_scales_that_rounding_cannot_carry_are_refused_and_those_under_them_are_not(learner, dtype, limit):
+    q, good, bad = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), np.zeros((1, 2))
+    for scale in (1.01 * limit, 1e30, 1e150, 1e300):
+        model = learner(dtype=dtype)
+        with pytest.raises(ValueError, match="too large for|the\\s+most that"):
+            model.learn_one(q * scale**0.5, good, bad)
+        assert not hasattr(model, "_state")
+        with pytest.raises(ValueError, match="sample_weight"):
+            model.learn_one(q, good, bad, sample_weight=scale)
+        if scale < 1e300:
+            with pytest.raises(ValueError, match="r"):
+                learner(dtype=dtype, r=1 / scale).learn_one(q, good, bad)
+    model = learner(dtype=dtype)
+    model.learn_one(q * (0.9 * limit) ** 0.5, good, bad)
+    assert model.n_updates_ == 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("learner", [am.FactoredAROMA, am.FullAROMA])
+@pytest.mark.parametrize(("dtype", "limit"), [("float64", 1e11), ("float32", 1e6)])
+def test_rows_just_under_the_limit_and_nearly_parallel_never_break_a_model(learner, dtype, limit, seed):
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(1, 6, size=2)
+    Q, P = rng.normal(size=(12, m)), rng.normal(size=(12, n))
+    Q[:6] = Q[0] * (1 + 1e-6 * rng.normal(size=(6, 1))) + 1e-5 * rng.normal(size=(6, m))
+    Q *= 10.0 ** rng.uniform(-3, 0, size=(12, 1))
+    P *= 10.0 ** rng.uniform(-3, 0, size=(12, 1))
+    triplets = rng.integers(12, size=(20_000, 3))
+    largest = np.max((Q[triplets[:, 0]] ** 2).sum(1) * ((P[triplets[:, 1]] - P[triplets[:, 2]]) ** 2).sum(1))
+    Q *= (0.99 * limit / largest) ** 0.5
+    model = learner(dtype=dtype).fit_triplets(triplets, Q, P)
+    for name in ("Sigma_", "Omega_", "Lambda_"):
+        if hasattr(model, name):
+            values = np.linalg.eigvalsh(getattr(model, name).astype(np.float64))
+            assert values[0] > -np.finfo(dtype).eps * values[-1]
+    assert np.isfinite(model.W_).all()
+    assert np.isfinite(model.margin_std(triplets[:500], Q, P)).all()
+
+
+@pytest.mark.parametrize("covariance_update", ["downdate", "inverse"])
+@pytest.mark.parametrize(("dtype", "largest"), [("float64", 1e150), ("float32", 1e18)])
+def test_the_diagonal_stays_positive_at_any_scale_that_it_accepts(dtype, largest, covariance_update):
+    rng = np.random.default_rng(1)
+    for scale in np.geomspace(1e-3, largest, 12):
+        Q = np.eye(3)[rng.integers(3, size=40)] * scale**0.5  # a single cell carries the whole variance
+        P = np.eye(3)[rng.integers(3, size=40)]
+        triplets = rng.integers(40, size=(3000, 3))
+        model = am.DiagonalAROMA(dtype=dtype, covariance_update=covariance_update).fit_triplets(triplets, Q, P)
+        assert (model.Sigma_ > 0).all()
+        assert np.isfinite(model.W_).all()
+
+
+@pytest.mark.parametrize("learner", [am.DiagonalAROMA, am.OASIS, am.FactoredAROMA])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rows_so_small_that_their_squares_vanish_do_no_harm(learner, dtype):
+    tiny = {"float64": 1e-200, "float32": 1e-30}[dtype]
+    model = learner(dtype=dtype, init="zero")
+    for _ in range(5):
+        told = model.learn_one(np.full(3, tiny), np.eye(3)[0] * tiny, np.eye(3)[1])
+        assert np.isfinite(told.margin)
+    assert np.isfinite(model.W_).all()
+
+
+def test_a_covariance_that_was_used_up_stops_learning_with_a_clear_error():
+    model = am.FactoredAROMA().fit_triplets([[0, 1, 2]], np.eye(3))
+    model._state["Lambda"][0, 0] = -1.0  # as rounding could leave it
+    before = model.W_
+    with pytest.raises(FloatingPointError, match="triplet 1: rounding has used up the covariance"):
+        model.partial_fit_triplets([[1, 1, 1], [0, 2, 1]], np.eye(3))
+    np.testing.assert_array_equal(model.W_, before)
+    assert model.n_triplets_seen_ == 2
+
+
+@pytest.mark.parametrize("r", [1e-30, 1e30])
+def test_extreme_r_is_refused_or_harmless_in_float32(r):
+    model = am.DiagonalAROMA(r=r, dtype="float32")
+    if r < 1:
+        with pytest.raises(ValueError, match="r is"):
+            model.fit_triplets([[0, 1, 2]], np.eye(3))
+    else:
+        model.fit_triplets([[0, 1, 2]], np.eye(3))
+        assert np.isfinite(model.W_).all()
+        assert (model.Sigma_ > 0).all()

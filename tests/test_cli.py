@@ -1,0 +1,172 @@
+"""The command line: help for every command, errors in one line, JSON for programs, and a quick start."""
+
+import errno
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from aromatch import __version__
+from aromatch.cli import app, main
+from aromatch.datasets import LabelledTexts
+from aromatch.experiments import demo
+
+COMMANDS = typer.main.get_command(app).commands
+
+
+@pytest.fixture
+def small_library(monkeypatch):
+    """A standard library that is read in no time."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(["fruit", "tools", "birds"], 30)
+    texts = [
+        " ".join(f"{label}{letter} common{rng.integers(6)}" for letter in rng.choice(list("abcdefgh"), 3))
+        for label in labels
+    ]
+    names = [f"{label}.thing{number}" for number, label in enumerate(labels)]
+    monkeypatch.setattr(demo, "load_stdlib", lambda **_: LabelledTexts(texts, labels, names))
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run `main` with arguments; give exit code, standard output and standard error."""
+
+    def run_main(*arguments):
+        monkeypatch.setattr(sys, "argv", ["aromatch", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        return stop.value.code, *capsys.readouterr()
+
+    return run_main
+
+
+def in_a_new_python(*arguments):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def fails_with(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("name", [None, *COMMANDS])
+def test_every_command_has_help_with_an_example(name):
+    result = CliRunner().invoke(app, [name, "--help"] if name else ["--help"])
+    assert result.exit_code == 0
+    assert "Example: aromatch" in result.output
+    command = COMMANDS[name] if name else typer.main.get_command(app)
+    assert len(command.help.split()) >= 5
+    assert all(getattr(parameter, "help", None) for parameter in command.params)
+
+
+def test_help_is_there_before_numpy_scikit_learn_and_rich_are():
+    code = """
+import sys
+from aromatch.cli import main
+sys.argv = ["aromatch", "demo", "--help"]
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code
+loaded = {name.partition(".")[0] for name in sys.modules}
+print("loaded:", *sorted(loaded & {"numpy", "scipy", "sklearn", "rich", "pandas", "safetensors"}))
+"""
+    result = in_a_new_python("-c", code)
+    assert "Example: aromatch demo" in result.stdout
+    assert result.stdout.splitlines()[-1] == "loaded:"
+    assert result.stderr == ""
+
+
+def test_python_m_aromatch_is_the_command():
+    result = in_a_new_python("-m", "aromatch", "--version")
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"aromatch {__version__}\n", "")
+
+
+def test_the_number_of_triplets_in_the_help_is_the_one_that_is_used():
+    help_text = " ".join(CliRunner().invoke(app, ["demo", "--help"]).output.split())
+    assert f"[default: ({demo.N_TRIPLETS:,})" in help_text
+    assert f"the first {demo.N_FACTORED_TRIPLETS:,} triplets" in help_text
+
+
+def test_the_demo_prints_a_table_and_its_seed_without_colours_or_bars_into_a_pipe(small_library, run):
+    code, out, err = run("demo", "--seed", "5", "--triplets", "300")
+    assert (code, err) == (0, "")
+    assert "seed 5" in out
+    assert "d-AROMA" in out
+    assert "\x1b" not in out
+
+
+def test_the_demo_prints_json_and_nothing_else(small_library, run):
+    code, out, err = run("demo", "--json", "--triplets", "300", "--seed", "2")
+    report = json.loads(out)
+    assert (code, err) == (0, "")
+    assert report["seed"] == 2
+    assert [result["method"] for result in report["results"]] == ["cosine", "OASIS", "d-AROMA", "f-AROMA"]
+    assert [result["n_triplets"] for result in report["results"]] == [0, 300, 300, 300]
+    assert report["n_training"] + report["n_held_out"] == report["n_entries"] == 90
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("the value\n   is bad"), "aromatch: the value is bad"),
+        (TypeError("a number, please"), "aromatch: a number, please"),
+        (FileNotFoundError("no source on disk"), "aromatch: no source on disk"),
+        (MemoryError(), "aromatch: MemoryError"),
+    ],
+)
+def test_what_goes_wrong_is_said_in_one_line_with_exit_code_2(monkeypatch, run, error, line):
+    monkeypatch.setattr(demo, "load_stdlib", fails_with(error))
+    assert run("demo") == (2, "", f"{line}\n")
+
+
+def test_an_error_in_the_program_itself_keeps_its_traceback(monkeypatch):
+    monkeypatch.setattr(demo, "load_stdlib", fails_with(KeyError("a bug")))
+    monkeypatch.setattr(sys, "argv", ["aromatch", "demo"])
+    with pytest.raises(KeyError, match="a bug"):
+        main()
+
+
+def test_ctrl_c_ends_with_exit_code_130_and_a_short_line(monkeypatch, run):
+    monkeypatch.setattr(demo, "load_stdlib", fails_with(KeyboardInterrupt()))
+    assert run("demo") == (130, "", "aromatch: interrupted\n")
+
+
+def test_a_reader_that_hangs_up_is_no_error_message(monkeypatch, run):
+    stdout = sys.stdout
+    monkeypatch.setattr(demo, "load_stdlib", fails_with(BrokenPipeError(errno.EPIPE, "Broken pipe")))
+    code, out, err = run("demo")
+    sys.stdout = stdout
+    assert (code, out, err) == (1, "", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["demo", "--seed", "one"], "--seed"),
+        (["demo", "--seed", "-1"], "--seed"),
+        (["demo", "--triplets", "0"], "--triplets"),
+        (["demo", "--colour"], "--colour"),
+        (["dmo"], "dmo"),
+    ],
+)
+def test_a_usage_error_is_short_and_names_what_is_wrong(run, arguments, says):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert says in err.splitlines()[-1]
+    assert len(err.splitlines()) <= 4
+    assert "Traceback" not in err
+
+
+def test_a_terminal_without_utf_8_gets_ascii(small_library, monkeypatch, run):
+    monkeypatch.setattr(demo, "render", lambda report, plain: f"plain is {plain}")
+    monkeypatch.setattr("rich.console.Console.encoding", "ascii")
+    assert run("demo", "--triplets", "10")[1] == "plain is True\n"
+    monkeypatch.setattr("rich.console.Console.encoding", "utf-8")
+    assert run("demo", "--triplets", "10")[1] == "plain is False\n"
