@@ -667,7 +667,7 @@ def test_a_digest_outside_of_the_metadata_makes_no_model(path):
     # The place of the digest is found before the header is understood; here it is found in a lookalike.
     fake = '"x":{"aromatch":' + json.dumps(metadata("{}}")) + ',"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
     real = json.dumps({"aromatch": metadata("{}}").replace("1", "true", 1)})
-    for kind in ("{}", '{"b":"c"}', real):
+    for kind in ("null", "{}", '{"b":"c"}', real):
         head = "{" + fake + ',"__metadata__":' + kind + "}"
         put(path, seal(len(head).to_bytes(8, "little") + head.encode()))
         assert "its digest is not in its metadata" in refusal(path)
@@ -799,6 +799,7 @@ def test_a_file_replaced_while_it_is_read_gives_the_new_model_whole(path, tmp_pa
     write_model(tmp_path / "next", {"v": 2}, {"W": np.ones(3)})
     # This one has the digest of the first and other numbers: to take them on its word would be the mistake.
     (tmp_path / "bad").write_bytes(path.read_bytes()[:-1] + b"\x7f")
+    os.utime(tmp_path / "bad", ns=(0, path.stat().st_mtime_ns))
     real_open, waiting = store.safe_open, [tmp_path / "next", tmp_path / "bad"]
 
     def open_late(*args, **kwargs):

@@ -54,7 +54,13 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
 
 def check_labels(y: ArrayLike, name: str, n_rows: int | None = None) -> NDArray[Any]:
     """Return labels as a 1-D array, one for each row; anything that sorts can be a label."""
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a 1-D sequence of labels: {error}") from None
+    if labels.dtype.kind in "US" and not isinstance(y, np.ndarray):
+        # NumPy writes a missing value among strings as the string "nan".
+        labels = np.asarray(y, dtype=object)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels.ravel()
     if labels.ndim != 1:
@@ -65,9 +71,31 @@ def check_labels(y: ArrayLike, name: str, n_rows: int | None = None) -> NDArray[
         raise ValueError(f"{name} must be labels, got complex numbers")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError(f"{name} contains NaN or infinity, expected a label in every place")
+    if labels.dtype.kind in "mM" and np.isnat(labels).any():
+        raise ValueError(f"{name} contains NaT, expected a label in every place")
     if labels.dtype.kind == "O" and any(label is None or label != label for label in labels):
         raise ValueError(f"{name} contains None or NaN, expected a label in every place")
     return labels
+
+
+def class_numbers(
+    labels: NDArray[Any], object_labels: NDArray[Any] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give each label the number of its class, the same numbers for queries and objects."""
+    everything = labels
+    if object_labels is not None:
+        # NumPy would make 1 and "1" the same class, and round large whole numbers beside floats.
+        if labels.dtype.kind != object_labels.dtype.kind:
+            labels, object_labels = labels.astype(object), object_labels.astype(object)
+        everything = np.concatenate([labels, object_labels])
+    try:
+        numbers = np.unique(everything, return_inverse=True)[1].astype(np.int64, copy=False)
+    except TypeError as error:
+        names = "y" if object_labels is None else "y and y_objects"
+        raise TypeError(f"{names} must hold labels that sort with each other: {error}") from error
+    if object_labels is None:
+        return numbers, numbers
+    return numbers[: len(labels)], numbers[len(labels) :]
 
 
 def check_row_numbers(numbers: ArrayLike, name: str, width: int) -> NDArray[np.int64]:

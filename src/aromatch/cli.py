@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from aromatch import __version__
+from . import __version__
 
 # Columns: lines that are longer are hard to read, however wide the terminal.
 WIDEST = 100
@@ -56,7 +56,7 @@ def demo(
     OASIS, d-AROMA and f-AROMA on docstrings held out from learning, and what a few of these find before and
     after. f-AROMA, whose updates cost more, learns from the first 20,000 triplets at most.
     """
-    from aromatch.experiments.demo import N_TRIPLETS, render, run_demo
+    from .experiments.demo import N_TRIPLETS, render, run_demo
 
     report = run_demo(seed, N_TRIPLETS if triplets is None else triplets)
     if json:

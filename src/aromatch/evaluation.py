@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import check_integer, check_labels
+from ._checks import check_integer, check_labels, class_numbers
 from ._rows import Matrix, as_matrix
 
 # What is asked of the model at once: 64 MiB of scores, and not all queries where there are few objects.
@@ -149,7 +149,7 @@ def evaluate_retrieval(
     else:
         given, missing = ("P", "y_objects") if y_objects is None else ("y_objects", "P")
         raise ValueError(f"P and y_objects belong together, got {given} without {missing}")
-    classes, object_classes = _class_numbers(labels, object_labels)
+    classes, object_classes = class_numbers(labels, object_labels)
 
     counts = np.bincount(object_classes, minlength=int(classes.max(initial=-1)) + 1)
     n_relevant = counts[classes] - (P is None)
@@ -321,23 +321,3 @@ def _measures(
         gain = np.bincount(row[head], discounts[place[head]], minlength=n_rows)
         ndcg.append(gain / ideal[np.minimum(n_relevant, depth) - 1])
     return np.array([average_precision, *precision, *ndcg])
-
-
-def _class_numbers(
-    labels: NDArray[Any], object_labels: NDArray[Any] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give each label the number of its class, the same numbers for queries and objects."""
-    everything = labels
-    if object_labels is not None:
-        # NumPy would make 1 and "1" the same class, and round large whole numbers beside floats.
-        if labels.dtype.kind != object_labels.dtype.kind:
-            labels, object_labels = labels.astype(object), object_labels.astype(object)
-        everything = np.concatenate([labels, object_labels])
-    try:
-        numbers = np.unique(everything, return_inverse=True)[1].astype(np.int64, copy=False)
-    except TypeError as error:
-        names = "y" if object_labels is None else "y and y_objects"
-        raise TypeError(f"{names} must hold labels that sort with each other: {error}") from error
-    if object_labels is None:
-        return numbers, numbers
-    return numbers[: len(labels)], numbers[len(labels) :]

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from aromatch._checks import check_fits_in_memory
+from ._checks import check_fits_in_memory
 
 _FORMAT = 1
 _KEY = "aromatch"
@@ -225,7 +225,7 @@ def _read_head(file: io.BufferedIOBase, size: int, name: str) -> bytes:
         raise ModelFileError(f"{name} is empty, so it is not an aromatch model file")
     start = file.read(_LENGTH_BYTES)
     length = int.from_bytes(start, "little")
-    if len(start) < _LENGTH_BYTES or length > size - _LENGTH_BYTES:
+    if length > size - _LENGTH_BYTES:
         raise ModelFileError(
             f"{name} is not an aromatch model file, or it is cut short: "
             f"a file of {size:,} bytes cannot hold the header that its first {_LENGTH_BYTES} bytes promise"

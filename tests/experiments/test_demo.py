@@ -49,6 +49,19 @@ def without_times(report):
     return replace(report, results=results, seconds=0.0)
 
 
+def d_aroma_by_hand(corpus, seed, n_triplets):
+    """Give features and model, and the vectors and labels of the held-out part."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(240)
+    training, held_out = order[:156], order[156:]
+    texts = np.array(corpus.texts)
+    features = TextFeatures(1000).fit(texts[training], corpus.labels[training])
+    triplets = from_labels(corpus.labels[training], n_triplets, rng)
+    model = DiagonalAROMA(r=1.0, init="identity")
+    model.fit_triplets(triplets, features.transform(texts[training]))
+    return features, model, features.transform(texts[held_out]).toarray(), corpus.labels[held_out]
+
+
 def shown(report, **settings):
     console = Console(width=80, force_terminal=False, record=True, file=StringIO())
     console.print(render(report, **settings))
@@ -75,14 +88,7 @@ def test_the_sizes_are_those_of_the_corpus_and_of_its_split(report, corpus):
 
 
 def test_the_figures_can_be_computed_again_by_hand(report, corpus):
-    rng = np.random.default_rng(3)
-    order = rng.permutation(240)
-    training, held_out = order[:156], order[156:]
-    texts = np.array(corpus.texts)
-    features = TextFeatures(1000).fit(texts[training], corpus.labels[training])
-    X, X_held_out = features.transform(texts[training]), features.transform(texts[held_out])
-    model = DiagonalAROMA(r=1.0, init="identity").fit_triplets(from_labels(corpus.labels[training], 3000, rng), X)
-    vectors, y = X_held_out.toarray(), corpus.labels[held_out]
+    _, model, vectors, y = d_aroma_by_hand(corpus, seed=3, n_triplets=3000)
     # Learned scores have no ties, so any way of ranking gives the same figures; cosines have a few.
     for result, W, tolerance in ((report.results[0], np.eye(80), 0.02), (report.results[2], model.W_, 1e-12)):
         figures = []
@@ -136,13 +142,29 @@ def test_scores_after_learning_have_a_standard_deviation_that_learning_has_reduc
         assert all(0 < neighbour.std < 1 for neighbour in query.after)
 
 
-def test_the_cosine_of_two_texts_is_their_cosine(report, corpus):
-    training, _ = np.split(np.random.default_rng(3).permutation(240), [156])
-    features = TextFeatures(1000).fit([corpus.texts[row] for row in training], corpus.labels[training])
+def test_scores_of_neighbours_are_the_cosine_and_the_mean_and_deviation_of_the_model(monkeypatch, corpus):
+    monkeypatch.setattr(demo, "LEARNERS", demo.LEARNERS[1:2])
+    report = run_demo(seed=3, n_triplets=500, corpus=corpus)
+    features, model, _, _ = d_aroma_by_hand(corpus, seed=3, n_triplets=500)
     text_of = dict(zip(corpus.names, corpus.texts, strict=True))
+    assert report.best_aroma == "d-AROMA"
     for query in report.queries:
-        found = features.transform([query.text, *(text_of[n.name] for n in query.before)]).toarray()
-        assert_allclose([n.score for n in query.before], found[1:] @ found[0], rtol=1e-12)
+        q = features.transform([query.text]).toarray()[0]
+        before, after = (
+            features.transform([text_of[n.name] for n in found]).toarray() for found in (query.before, query.after)
+        )
+        assert_allclose([n.score for n in query.before], before @ q, rtol=1e-12)
+        assert_allclose([n.score for n in query.after], q @ model.W_ @ after.T, rtol=1e-12)
+        assert_allclose([n.std for n in query.after], np.sqrt(q**2 @ model.Sigma_ @ after.T**2), rtol=1e-12)
+
+
+def test_the_first_query_of_each_module_is_the_one_shown(monkeypatch, corpus, report):
+    monkeypatch.setattr(demo, "N_QUERIES", 1)
+    assert run_demo(seed=3, n_triplets=3000, corpus=corpus).queries == report.queries[:1]
+    monkeypatch.setattr(demo, "N_QUERIES", 6)
+    queries = run_demo(seed=3, n_triplets=3000, corpus=corpus).queries
+    assert len(queries) == 6
+    assert queries[:3] == report.queries
 
 
 def test_names_that_are_private_and_texts_of_several_lines_are_not_shown_as_queries(corpus):

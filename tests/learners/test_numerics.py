@@ -46,7 +46,7 @@ def test_scales_that_rounding_cannot_carry_are_refused_and_those_under_them_are_
     q, good, bad = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), np.zeros((1, 2))
     for scale in (1.01 * limit, 1e30, 1e150, 1e300):
         model = learner(dtype=dtype)
-        with pytest.raises(ValueError, match="too large for|the\\s+most that"):
+        with pytest.raises(ValueError, match=r"too large for|the\s+most that"):
             model.learn_one(q * scale**0.5, good, bad)
         assert not hasattr(model, "_state")
         with pytest.raises(ValueError, match="sample_weight"):

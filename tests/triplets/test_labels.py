@@ -237,3 +237,17 @@ def test_the_labels_are_left_as_they_were():
     y.setflags(write=False)
     from_labels(y, 100, 0, y_objects=y)
     assert y.tolist() == [3, 1, 3, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [["a", "a", float("nan"), "b"], ["a", None, "a", "b"], np.array(["2020", "NaT", "2020"], dtype="datetime64[Y]")],
+)
+def test_a_missing_label_of_any_kind_is_refused(labels):
+    with pytest.raises(ValueError, match="y contains"):
+        from_labels(labels, 5)
+
+
+def test_a_ragged_sequence_of_labels_is_refused_by_name():
+    with pytest.raises(ValueError, match="y must be a 1-D sequence"):
+        from_labels([["a"], ["a", "b"]], 5)

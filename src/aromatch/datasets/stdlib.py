@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aromatch._checks import check_integer
-from aromatch._progress import progress_bar
+from .._checks import check_integer
+from .._progress import progress_bar
 
 TEST_FOLDERS = frozenset({"test", "tests", "idle_test"})
 

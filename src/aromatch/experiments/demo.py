@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aromatch import __version__
-from aromatch._checks import check_integer
-from aromatch.datasets import LabelledTexts, load_stdlib
-from aromatch.evaluation import HasSimilarity, evaluate_retrieval
-from aromatch.features import TextFeatures
-from aromatch.learners import OASIS, DiagonalAROMA, FactoredAROMA, TripletLearner
-from aromatch.triplets import from_labels
+from .. import __version__
+from .._checks import check_integer
+from ..datasets import LabelledTexts, load_stdlib
+from ..evaluation import HasSimilarity, evaluate_retrieval
+from ..features import TextFeatures
+from ..learners import OASIS, DiagonalAROMA, FactoredAROMA, TripletLearner
+from ..triplets import from_labels
 
 if TYPE_CHECKING:
     from rich.console import OverflowMethod, RenderableType

@@ -27,7 +27,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from aromatch._checks import check_integer, check_labels
+from .._checks import check_integer, check_labels
 
 
 def information_gain(presence: Any, y: ArrayLike) -> NDArray[np.float64]:

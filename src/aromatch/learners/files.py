@@ -40,7 +40,8 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners
     name = header["learner"]
     if name not in learners:
         raise ValueError(f"its learner is {name!r}, expected one of {', '.join(learners)}")
-    parameters, state = dict(header["parameters"]), {}
+    parameters = dict(header["parameters"])
+    state: dict[str, NDArray[Any]] = {}
     for key, array in arrays.items():
         kind, _, short = key.partition(".")
         if kind not in ("state", "parameter"):

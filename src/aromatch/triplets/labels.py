@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aromatch._checks import check_fits_in_memory, check_integer, check_labels, random_generator
+from .._checks import check_fits_in_memory, check_integer, check_labels, class_numbers, random_generator
 
 # A part of the contract: other chunks would give other triplets for the same seed.
 CHUNK = 2**18
@@ -49,7 +49,7 @@ class LabelSampler:
     def __init__(self, y: ArrayLike, y_objects: ArrayLike | None = None) -> None:
         labels = check_labels(y, "y")
         objects = None if y_objects is None else check_labels(y_objects, "y_objects")
-        classes, object_classes = _class_numbers(labels, objects)
+        classes, object_classes = class_numbers(labels, objects)
         self._classes = classes
         self._counts = np.bincount(object_classes, minlength=int(classes.max(initial=-1)) + 1)
         self._starts = np.cumsum(self._counts) - self._counts
@@ -193,26 +193,6 @@ def stream_from_labels(
     sampler = LabelSampler(y, y_objects)
     generator = random_generator(random_state)
     return (sampler.draw(min(CHUNK, n - start), generator) for start in range(0, n, CHUNK))
-
-
-def _class_numbers(
-    labels: NDArray[Any], object_labels: NDArray[Any] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give each label the number of its class, the same numbers for queries and objects."""
-    everything = labels
-    if object_labels is not None:
-        # NumPy would make 1 and "1" the same class, and round large whole numbers beside floats.
-        if labels.dtype.kind != object_labels.dtype.kind:
-            labels, object_labels = labels.astype(object), object_labels.astype(object)
-        everything = np.concatenate([labels, object_labels])
-    try:
-        numbers = np.unique(everything, return_inverse=True)[1].astype(np.int64, copy=False)
-    except TypeError as error:
-        names = "y" if object_labels is None else "y and y_objects"
-        raise TypeError(f"{names} must hold labels that sort with each other: {error}") from error
-    if object_labels is None:
-        return numbers, numbers
-    return numbers[: len(labels)], numbers[len(labels) :]
 
 
 def _why_no_query(labels: NDArray[Any], object_labels: NDArray[Any] | None) -> str:
