@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests run side by side; threads of BLAS on small matrices would only fight for the cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
@@ -16,10 +18,10 @@ demo: $(READY)  ## learn a similarity from the docstrings of your Python, and lo
 	$(BIN)/aromatch demo
 
 test: $(READY)  ## run the tests
-	$(BIN)/pytest -q -n auto
+	$(PYTEST)
 
 test-slow: $(READY)  ## run the tests that take minutes
-	$(BIN)/pytest -q -m slow -n auto
+	$(PYTEST) -m slow
 
 lint: $(READY)  ## check style, types and the direction of imports
 	$(BIN)/ruff check .

@@ -91,7 +91,6 @@ def test_python_m_aromatch_is_the_command():
 def test_the_number_of_triplets_in_the_help_is_the_one_that_is_used():
     help_text = " ".join(CliRunner().invoke(app, ["demo", "--help"]).output.split())
     assert f"[default: ({demo.N_TRIPLETS:,})" in help_text
-    assert f"the first {demo.N_FACTORED_TRIPLETS:,} triplets" in help_text
 
 
 def test_the_demo_prints_a_table_and_its_seed_without_colours_or_bars_into_a_pipe(small_library, run):

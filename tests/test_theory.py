@@ -139,17 +139,6 @@ def across(size):
     return choose
 
 
-def one_feature_of_many(n_features):
-    """Only the first feature is in use: 1 in the query, and 1 or -0.1 in the difference, whichever is a mistake."""
-
-    def choose(i, W):
-        p = np.zeros(n_features)
-        p[0] = -0.1 if W[0, 0] > 0 else 1
-        return np.eye(n_features)[0], p
-
-    return choose
-
-
 def opposing(seed, m, n):
     """Rounds of many sizes in random directions, turned against the learner."""
     rng = np.random.default_rng(seed)
@@ -425,19 +414,30 @@ def test_theorem_2_holds_with_room_to_spare_where_the_step_is_constant(seed, m, 
 
 
 def test_theorem_2_fails_even_for_the_updated_mean_where_one_of_many_features_is_in_use():
-    arguments = one_feature_of_many(100), 500, 100, 100, 0.3
-    run = f_aroma(*arguments, mean="updated", rule="mistake")
+    """Only the first cell of each matrix changes, so that the paper's loop is one of scalars."""
+    d, r, n_rounds = 100, 0.1, 100
+    z, omega, lam, S, triplets = 0.0, 1.0, 1.0, 0.0, []
+    for _ in range(n_rounds):
+        p = -0.1 if z > 0 else 1.0  # whichever is a mistake
+        triplets.append([0, 2, 1] if z > 0 else [0, 0, 1])
+        z += (1 - p * z * omega * lam) / (r + lam * omega * p**2) * p
+        omega, lam = (
+            omega - lam / (d * r + lam * omega * p**2) * (omega * p) ** 2,
+            lam - omega * p**2 / (d * r + lam * omega * p**2) * lam**2,
+        )
+        S += p
+    ratio = lam * S * omega * S / (4 * r * d * min(-np.log(omega), -np.log(lam)))
+    assert ratio > 1.4
+
+    learner = am.FactoredAROMA(r=r, rule="mistake", mean_update="updated")
+    P = np.zeros((3, d))
+    P[:, 0] = 1, 0, -0.1
+    run = theory.record_run(learner, triplets, np.eye(1, d), P)
     assert run.mistakes.all()
     test = theory.theorem_2_holds_for_every_V(run)
-    assert test.left / test.right == pytest.approx(2.0, abs=0.05)
-    assert theory.theorem_2(run, test.V) < 500
-    P = np.zeros((3, 100))
-    P[:, 0] = 1, 0, -0.1
-    triplets = [[0, 0, 1] if p[0] > 0 else [0, 2, 1] for p in run.differences]
-    learner = am.FactoredAROMA(r=0.3, rule="mistake", mean_update="updated")
-    assert_same_run(theory.record_run(learner, triplets, np.eye(1, 100), P), run)
-    with_constant_step = f_aroma(*arguments, mean="constant", rule="mistake")
-    assert theory.theorem_2_holds_for_every_V(with_constant_step).holds
+    assert test.left / test.right == pytest.approx(ratio, rel=1e-9)
+    assert not test.holds
+    assert theory.theorem_2(run, test.V) < n_rounds
 
 
 @pytest.mark.parametrize(("size", "n_rounds", "ratio"), [(1.0, 80, 1.15), (3.0, 300, 2.1)])

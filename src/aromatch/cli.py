@@ -22,7 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    # Help and usage errors as plain text: formatting them with rich would triple the time they take.
+    # Help and usage errors as plain text: formatting them with rich would double the time they take.
     rich_markup_mode=None,
 )
 
@@ -46,7 +46,7 @@ def _options(
 def demo(
     seed: Annotated[int, typer.Option(min=0, help="Decides the split, the triplets and the queries shown.")] = 0,
     triplets: Annotated[
-        int | None, typer.Option(min=1, help="How many triplets to learn from.", show_default="100,000")
+        int | None, typer.Option(min=1, help="How many triplets to learn from.", show_default="50,000")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON only, for programs.")] = False,
 ) -> None:
@@ -54,7 +54,7 @@ def demo(
 
     The corpus is on every machine, and it takes less than half a minute. Shows precision and mAP of cosine,
     OASIS, d-AROMA and f-AROMA on docstrings held out from learning, and what a few of these find before and
-    after. f-AROMA, whose updates cost more, learns from the first 20,000 triplets at most.
+    after.
     """
     from .experiments.demo import N_TRIPLETS, render, run_demo
 

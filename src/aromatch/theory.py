@@ -364,8 +364,8 @@ def theorem_2(run: Run, V: ArrayLike) -> float:
     - In few features we have not found a run that breaks the bound. A search that chooses each round against the
       learner, up to 3 x 3 and 5 x 2 features and 300 rounds, got the left side to 0.26 times the right.
     - In many features it can be broken, since (13) and (14) divide by m and n where alpha does not: m = n = 100,
-      r = 0.3, only the first feature in use, 1 in q and 1 or -0.1 in p, whichever is a mistake. After 500 rounds
-      the left side is 2.0 times the right.
+      r = 0.1, only the first feature in use, 1 in q and 1 or -0.1 in p, whichever is a mistake. After 100 rounds
+      the left side is 1.4 times the right.
     - The mean update of Fig. 2 (``mean_update="previous"``) can break it for m = n = 1: q = 1, p = 1 or -1,
       whichever is a mistake, r = 0.01. After 80 rounds the left side is 1.15 times the right.
 

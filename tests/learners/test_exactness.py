@@ -6,6 +6,7 @@ from scipy import sparse
 
 import aromatch as am
 import reference
+from aromatch.learners import factored
 
 VARIANTS = {
     "d-AROMA": (am.DiagonalAROMA, reference.d_aroma, {}),
@@ -183,3 +184,56 @@ def test_standard_deviations_are_those_of_the_learned_distribution(learner):
     x = np.array([np.outer(Q[i], P[j] - P[k]).ravel() for i, j, k in triplets])
     np.testing.assert_allclose(model.margin_std(triplets, Q, P), np.sqrt(np.einsum("ni,ij,nj->n", x, covariance, x)))
     np.testing.assert_allclose(model.margins(triplets, Q, P), x @ model.W_.ravel(), atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", ["margin", "mistake"])
+@pytest.mark.parametrize(
+    ("m", "n", "share_of_zeros", "dtype", "tolerance"),
+    [(40, 48, 0.0, "float64", 1e-9), (70, 33, 0.9, "float64", 1e-9), (64, 64, 0.7, "float32", 1e-3)],
+)
+def test_the_blocked_form_agrees_with_the_paper(rule, m, n, share_of_zeros, dtype, tolerance):
+    problem = make_problem(m, n, share_of_zeros, seed=12, n_triplets=3000)
+    check_agreement(am.FactoredAROMA, reference.f_aroma, {"rule": rule}, problem, dtype, tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_blocked_form_agrees_with_the_plain_loop_at_and_between_folds(dtype, monkeypatch):
+    """Every reading, after every update: at a block's start, inside it and at its end."""
+    Q, P, triplets, weights = make_problem(35, 50, 0.5, seed=13, n_triplets=60)
+    monkeypatch.setattr(factored, "_block_size", lambda m, n: 7)
+    in_blocks = am.FactoredAROMA(r=0.1, dtype=dtype)
+    monkeypatch.setattr(factored, "_block_size", lambda m, n: 0)
+    plain = am.FactoredAROMA(r=0.1, dtype=dtype).fit_triplets(triplets[:0], Q, P)
+    monkeypatch.setattr(factored, "_block_size", lambda m, n: 7)
+    in_blocks.fit_triplets(triplets[:0], Q, P)
+    close = {"rtol": 0, "atol": 1e-12 if dtype == "float64" else 1e-5}
+    fills = set()
+    for i in range(60):
+        for model in (in_blocks, plain):
+            model.partial_fit_triplets(triplets[i : i + 1], Q, P, sample_weight=weights[i : i + 1])
+        fills.add(int(in_blocks._state["counts"][3]))
+        assert plain._state["counts"][3] == 0
+        for name in ("W_", "Omega_", "Lambda_"):
+            np.testing.assert_allclose(getattr(in_blocks, name), getattr(plain, name), **close)
+        np.testing.assert_allclose(in_blocks.similarity(Q, P), plain.similarity(Q, P), **close)
+        np.testing.assert_allclose(in_blocks.margins(triplets, Q, P), plain.margins(triplets, Q, P), **close)
+        np.testing.assert_allclose(in_blocks.margin_std(triplets, Q, P), plain.margin_std(triplets, Q, P), **close)
+        np.testing.assert_allclose(
+            in_blocks.pair_std(Q, P, triplets[:, :2]), plain.pair_std(Q, P, triplets[:, :2]), **close
+        )
+    assert fills == set(range(7))
+
+
+def test_changing_the_covariance_update_in_the_middle_folds_what_is_pending():
+    Q, P, triplets, _ = make_problem(40, 40, 0.5, seed=14, n_triplets=200)
+    model = am.FactoredAROMA().fit_triplets(triplets[:100], Q, P)
+    for i, j, k in triplets[100:]:
+        model.learn_one(Q[i], P[j], P[k])
+        if model._state["counts"][3]:
+            break
+    assert model._state["counts"][3] > 0
+    before = model.W_, model.Omega_, model.Lambda_
+    model.set_params(covariance_update="joint").partial_fit_triplets(triplets[:1, [0, 1, 1]], Q, P)
+    assert model._state["counts"][3] == 0
+    for found, expected in zip((model.W_, model.Omega_, model.Lambda_), before, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)

@@ -202,6 +202,9 @@ class TripletLearner(Similarity):
     random_state: Any
     progress: bool
 
+    _dtypes: ClassVar[dict[str, np.dtype[Any]]] = {"counts": np.dtype(np.int64)}
+    """Arrays of the state that do not have the model's own precision."""
+
     _largest_scale: ClassVar[dict[str, float]] = {"float64": np.inf, "float32": np.inf}
     """Largest ``|q|^2 |p|^2 / r`` that the learner carries, where that is less than the arithmetic does."""
 
@@ -385,7 +388,7 @@ class TripletLearner(Similarity):
         super()._check_state(state, m, n)
         self._check_common_params()
         for name, array in state.items():
-            expected = np.dtype(np.int64) if name == "counts" else check_dtype(self.dtype)
+            expected = self._dtypes.get(name, check_dtype(self.dtype))
             if array.dtype != expected or not np.isfinite(array).all():
                 raise ValueError(f"its array {name!r} is not finite numbers of type {expected}")
         if (state["counts"] < 0).any():
@@ -431,7 +434,8 @@ class TripletLearner(Similarity):
             cells * dtype.itemsize, f"The state of {type(self).__name__} for {m} x {n} features"
         )
         W = initial_W(self.init, m, n, dtype)
-        self._state = {"W": W, **self._start(m, n, dtype), "counts": np.zeros(3, dtype=np.int64)}
+        counts = np.zeros(self._shapes(m, n)["counts"], dtype=np.int64)
+        self._state = {"W": W, **self._start(m, n, dtype), "counts": counts}
         self.n_features_in_ = m
         self.n_object_features_in_ = n
 

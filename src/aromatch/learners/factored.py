@@ -20,25 +20,34 @@ before; together they are one simultaneous step. Two other forms are offered:
 ``inv(Lambda_i) W_i inv(Omega_i) = inv(Lambda) W inv(Omega) + alpha q p'``. With c and d the coefficients of
 (14) and (13) that is
 ``W_i = W - c a (q'W) - d (W p) b' + [c d q'Wp + alpha (1 - c q'a)(1 - d p'b)] a b'``.
+
+Each of these rewrites three dense matrices. The printed form does it a block at a time (`kernels.blocked`): the
+last updates stay pending as rank-one terms and are folded in after a fixed number of them. That is the same
+algorithm up to rounding; a saved file keeps pending terms as they are, and reading folds into a copy. The other
+forms, and small matrices, where it would not pay, take the plain loop (`kernels.factored`).
 """
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks as checks
-from ..kernels import factored
+from .._rows import Matrix
+from ..kernels import blocked, factored
 from ..kernels.bilinear import quadratic_forms
 from ..kernels.rows import RowView
 from .base import TripletLearner
-from .inputs import Block
+from .inputs import Block, read_both
 
 _COVARIANCE_UPDATES = {
     "jacobi": factored.JACOBI,
     "gauss_seidel": factored.GAUSS_SEIDEL,
     "joint": factored.JOINT,
 }
+
+_PAIRS_AT_ONCE = 2**12
 
 
 class FactoredAROMA(TripletLearner):
@@ -123,6 +132,11 @@ class FactoredAROMA(TripletLearner):
         self.random_state = random_state
         self.progress = progress
 
+    _dtypes: ClassVar[dict[str, np.dtype[Any]]] = {
+        **TripletLearner._dtypes,
+        "pending_steps": np.dtype(np.float64),
+    }
+
     @property
     def Omega_(self) -> NDArray[Any]:
         """Covariance between the columns of W, of shape (n, n): a copy."""
@@ -135,7 +149,16 @@ class FactoredAROMA(TripletLearner):
 
     @classmethod
     def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        return {"W": (m, n), "Omega": (n, n), "Lambda": (m, m), "counts": (3,)}
+        size = _block_size(m, n)
+        return {
+            "W": (m, n),
+            "Omega": (n, n),
+            "Lambda": (m, m),
+            "pending_a": (size, m),
+            "pending_b": (size, n),
+            "pending_steps": (size, 3),  # alpha, c and d
+            "counts": (4,),  # the last is how many are pending
+        }
 
     def _check_params(self) -> float:
         checks.check_choice(self.rule, "rule", ("margin", "mistake"))
@@ -148,25 +171,102 @@ class FactoredAROMA(TripletLearner):
         return checks.check_number(self.r, "r", above=0)
 
     def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
-        return {"Omega": np.eye(n, dtype=dtype), "Lambda": np.eye(m, dtype=dtype)}
+        size = _block_size(m, n)
+        return {
+            "Omega": np.eye(n, dtype=dtype),
+            "Lambda": np.eye(m, dtype=dtype),
+            "pending_a": np.zeros((size, m), dtype=dtype),
+            "pending_b": np.zeros((size, n), dtype=dtype),
+            "pending_steps": np.zeros((size, 3)),
+        }
+
+    def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
+        super()._check_state(state, m, n)
+        if state["counts"][3] >= max(1, _block_size(m, n)):
+            raise ValueError(f"it has {state['counts'][3]} pending updates, expected less than {_block_size(m, n)}")
 
     def _learn(self, block: Block) -> int:
+        state = self._state
+        matrices = state["W"], state["Omega"], state["Lambda"]
+        pending = state["pending_a"], state["pending_b"], state["pending_steps"]
+        only_mistakes = self.rule == "mistake"
+        in_blocks = self.covariance_update == "jacobi" and self.mean_update == "previous" and len(pending[0]) > 0
+        if in_blocks:
+            return blocked.learn(*block, *matrices, *pending, self.r, only_mistakes, state["counts"])
+        if state["counts"][3]:  # left from before these parameters were set
+            blocked.fold(*matrices, *pending, int(state["counts"][3]))
+            state["counts"][3] = 0
         return factored.learn(
             *block,
-            self._state["W"],
-            self._state["Omega"],
-            self._state["Lambda"],
+            *matrices,
             self.r,
-            self.rule == "mistake",
+            only_mistakes,
             self.mean_update == "updated",
             _COVARIANCE_UPDATES[self.covariance_update],
-            self._state["counts"],
+            state["counts"],
         )
+
+    # -- reading, with what is pending ------------------------------------------------------------------------
+
+    def _pending(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Give the pending a and b, and their (alpha, c, d) in columns."""
+        n_pending = int(self._counts[3])
+        state = self._state
+        steps = state["pending_steps"][:n_pending].astype(state["W"].dtype)
+        return state["pending_a"][:n_pending], state["pending_b"][:n_pending], steps
+
+    def _array(self, name: str) -> NDArray[Any]:
+        array = super()._array(name)
+        a, b, steps = self._pending()
+        if len(a):
+            alpha, c, d = steps.T
+            if name == "W":
+                array += (alpha[:, None] * a).T @ b
+            else:
+                root = np.sqrt(d)[:, None] * b if name == "Omega" else np.sqrt(c)[:, None] * a
+                array -= root.T @ root
+        return array
+
+    def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
+        a, b, steps = self._pending()
+        wanted = super()._queries_times_W(Q)
+        if len(a):
+            wanted += ((Q.astype(a.dtype, copy=False) @ a.T) * steps[:, 0]) @ b
+        return wanted
+
+    def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        a, b, steps = self._pending()
+        scores = super()._pair_scores(Q, P, numbers)
+        for piece, of_queries, of_objects in self._projected(*read_both(Q, P, numbers)[:3], a, b):
+            scores[piece] += (of_queries * of_objects) @ steps[:, 0]
+        return scores
 
     def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
         Omega, Lambda = self._state["Omega"], self._state["Lambda"]
-        of_queries = np.empty(len(numbers), dtype=Lambda.dtype)
-        of_objects = np.empty(len(numbers), dtype=Omega.dtype)
-        quadratic_forms(queries, np.ascontiguousarray(numbers[:, :1]), Lambda, of_queries)
-        quadratic_forms(objects, np.ascontiguousarray(numbers[:, 1:]), Omega, of_objects)
-        return of_queries * of_objects
+        a, b, steps = self._pending()
+        q_variances = np.empty(len(numbers), dtype=Lambda.dtype)
+        p_variances = np.empty(len(numbers), dtype=Omega.dtype)
+        quadratic_forms(queries, np.ascontiguousarray(numbers[:, :1]), Lambda, q_variances)
+        quadratic_forms(objects, np.ascontiguousarray(numbers[:, 1:]), Omega, p_variances)
+        for piece, of_queries, of_objects in self._projected(queries, objects, numbers, a, b):
+            q_variances[piece] -= of_queries**2 @ steps[:, 1]
+            p_variances[piece] -= of_objects**2 @ steps[:, 2]
+        return np.asarray(np.maximum(q_variances, 0) * np.maximum(p_variances, 0))
+
+    def _projected(
+        self, queries: RowView, objects: RowView, numbers: NDArray[np.int64], a: NDArray[Any], b: NDArray[Any]
+    ) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any]]]:
+        """Pieces of the pairs with their ``a_k'q`` and ``b_k'p``; nothing when nothing is pending."""
+        for start in range(0, len(numbers) if len(a) else 0, _PAIRS_AT_ONCE):
+            piece = slice(start, start + _PAIRS_AT_ONCE)
+            of_queries = np.empty((len(numbers[piece]), len(a)), dtype=a.dtype)
+            of_objects = np.empty_like(of_queries)
+            blocked.projections(queries, np.ascontiguousarray(numbers[piece, :1]), a, of_queries)
+            blocked.projections(objects, np.ascontiguousarray(numbers[piece, 1:]), b, of_objects)
+            yield piece, of_queries, of_objects
+
+
+def _block_size(m: int, n: int) -> int:
+    """How many updates are folded in at once, by measurement; 0 where the plain loop is as fast."""
+    size = min(64, min(m, n) // 16)
+    return size if size > 1 else 0

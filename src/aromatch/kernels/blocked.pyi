@@ -1,0 +1,23 @@
+from typing import Any
+
+from .rows import RowView
+
+def learn(
+    Q: RowView,
+    P: RowView,
+    N: RowView,
+    triplets: Any,
+    weights: Any,
+    record: Any,
+    W: Any,
+    Omega: Any,
+    Lambda: Any,
+    A: Any,
+    B: Any,
+    steps: Any,
+    r: float,
+    only_mistakes: bool,
+    counts: Any,
+) -> int: ...
+def fold(W: Any, Omega: Any, Lambda: Any, A: Any, B: Any, steps: Any, pending: int) -> None: ...
+def projections(X: RowView, numbers: Any, A: Any, out: Any) -> None: ...
