@@ -59,7 +59,7 @@ class Euclidean(Similarity):
         return {}
 
     def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
-        return np.asarray(-euclidean_distances(as_float64(Q, "Q"), as_float64(P, "P"), squared=True))
+        return np.asarray(0.0 - euclidean_distances(as_float64(Q, "Q"), as_float64(P, "P"), squared=True))
 
     def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
         read_both(Q, P, numbers)
