@@ -41,7 +41,7 @@ clean:  ## remove what the other commands made
 	rm -f src/aromatch/kernels/*.c src/aromatch/kernels/*.so
 
 # The environment is made anew when the package's build changes, and kernels when their source does.
-$(READY): pyproject.toml setup.py $(wildcard src/aromatch/kernels/*.pyx src/aromatch/kernels/*.pxd)
+$(READY): pyproject.toml setup.py $(wildcard src/aromatch/kernels/*.pyx src/aromatch/kernels/*.pxd src/aromatch/kernels/*.h)
 	@PYTHON="$(PYTHON)" sh .ci/check-machine
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'

@@ -7,12 +7,18 @@ from setuptools import Extension, setup
 
 KERNELS = ["rows", "bilinear", "diagonal", "factored", "blocked", "full", "oasis"]
 # No -ffast-math: sums keep the order they are written in, so that the same seed gives the same bits.
-FLAGS = [] if sys.platform == "win32" else ["-O3", "-fno-math-errno", "-fno-trapping-math"]
+FLAGS = [] if sys.platform == "win32" else ["-O3", "-fno-math-errno", "-fno-trapping-math", "-Wno-unused-function"]
 
 setup(
     ext_modules=cythonize(
         [
-            Extension(f"aromatch.kernels.{name}", [f"src/aromatch/kernels/{name}.pyx"], extra_compile_args=FLAGS)
+            Extension(
+                f"aromatch.kernels.{name}",
+                [f"src/aromatch/kernels/{name}.pyx"],
+                depends=["src/aromatch/kernels/loops.h"],
+                include_dirs=["src/aromatch/kernels"],
+                extra_compile_args=FLAGS,
+            )
             for name in KERNELS
         ],
         compiler_directives={

@@ -18,7 +18,7 @@ from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dgemm, dsyrk, sgemm, ssyrk
 
 from .rows cimport Pair, RowView, Workspace, floating, read_pair
-from .vectors cimport bilinear_form, dot, sparse_dot, symmetric_product
+from .vectors cimport add, add_four, bilinear_form, dot, sparse_dot, symmetric_product
 
 
 # The columns of `steps`.
@@ -68,10 +68,10 @@ def learn(
                 symmetric_product(&Lambda[0, 0], m, q, x.q_columns, x.k_q, a)
                 symmetric_product(&Omega[0, 0], n, p, x.p_columns, x.k_p, b)
                 for k in range(pending):
-                    Aq[k] *= <floating>steps[k, C]
-                    Bp[k] *= <floating>steps[k, D]
-                subtract_rows(&A[0, 0], pending, m, Aq, a)
-                subtract_rows(&B[0, 0], pending, n, Bp, b)
+                    Aq[k] *= <floating>-steps[k, C]
+                    Bp[k] *= <floating>-steps[k, D]
+                add_rows(&A[0, 0], pending, m, Aq, a)
+                add_rows(&B[0, 0], pending, n, Bp, b)
                 q_variance = sparse_dot(a, q, x.q_columns, x.k_q)
                 p_variance = sparse_dot(b, p, x.p_columns, x.k_p)
                 if not (q_variance >= 0 and p_variance >= 0 and isfinite(q_variance * p_variance + margin)):
@@ -128,27 +128,19 @@ def projections(RowView X, const int64_t[:, ::1] numbers, floating[:, ::1] A, fl
                 out[t, k] = <floating>sparse_dot(&A[k, 0], p, x.p_columns, x.k_p)
 
 
-# a <- a - sum_k factors_k A_k, four rows at a time so that a is read and written less often.
-cdef void subtract_rows(
+# a <- a + sum_k factors_k A_k
+cdef void add_rows(
     const floating *A, Py_ssize_t n_rows, Py_ssize_t width, const floating *factors, floating *a,
 ) noexcept nogil:
-    cdef const floating *row
-    cdef Py_ssize_t k = 0, j
-    cdef floating f0, f1, f2, f3
+    cdef const floating *row = A
+    cdef Py_ssize_t k = 0
     while k + 4 <= n_rows:
-        row = A + k * width
-        f0 = factors[k]
-        f1 = factors[k + 1]
-        f2 = factors[k + 2]
-        f3 = factors[k + 3]
-        for j in range(width):
-            a[j] -= (f0 * row[j] + f1 * row[j + width]) + (f2 * row[j + 2 * width] + f3 * row[j + 3 * width])
+        add_four(a, factors + k, row, row + width, row + 2 * width, row + 3 * width, width)
+        row += 4 * width
         k += 4
     while k < n_rows:
-        row = A + k * width
-        f0 = factors[k]
-        for j in range(width):
-            a[j] -= f0 * row[j]
+        add(a, factors[k], row, width)
+        row += width
         k += 1
 
 

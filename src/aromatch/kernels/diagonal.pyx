@@ -4,7 +4,7 @@ from libc.math cimport isinf
 from libc.stdint cimport int64_t
 
 from .rows cimport Pair, RowView, Workspace, floating, read_pair, spread
-from .vectors cimport bilinear_form
+from .vectors cimport add_precision_double, add_precision_float, bilinear_form, downdate_double, downdate_float
 
 
 def learn(
@@ -26,8 +26,8 @@ def learn(
     cdef floating *w
     cdef floating *s
     cdef Py_ssize_t t, i, k
-    cdef double margin, variance, alpha, r_t
-    cdef floating alpha_q, scale, floor
+    cdef double margin, variance, alpha, scale, r_t
+    cdef floating alpha_q, floor
     cdef bint updates
     x2.q = q2
     x2.p = p2
@@ -53,16 +53,16 @@ def learn(
                 variance = bilinear_form(&Sigma[0, 0], &x2)
             if updates:
                 alpha = (1 - margin) / (variance + r_t)
-                scale = <floating>(1 / r_t if inverse else 1 / (variance + r_t))
+                scale = (1 / r_t if inverse else 1 / (variance + r_t))
                 floor = <floating>(r_t / (variance + r_t))
                 for i in range(x.k_q):
                     w = &W[x.q_columns[i], 0]
                     s = &Sigma[x.q_columns[i], 0]
                     alpha_q = <floating>(alpha * q[i])
                     if p_full != NULL:
-                        update_full_row(w, s, p_full, p2_full, n, alpha_q, q2[i], scale, floor, inverse)
+                        update_full_row(w, s, p_full, p2_full, n, alpha_q, <floating>(q2[i] * scale), floor, inverse)
                     else:
-                        update_sparse_row(w, s, p, p2, x.p_columns, x.k_p, alpha_q, q2[i], scale, floor, inverse)
+                        update_sparse_row(w, s, p, p2, x.p_columns, x.k_p, alpha_q, <floating>(q2[i] * scale), floor, inverse)
             counts[0] += 1
             counts[1] += updates
             counts[2] += margin <= 0
@@ -72,37 +72,35 @@ def learn(
                 record[t, 2] = updates
 
 
-cdef inline floating shrunk(floating s, floating x2, floating scale, floating floor, bint inverse) noexcept nogil:
-    """One cell of Sigma after the update; positive whatever the scale of x.
-
-    (6) multiplies by ``1 - s x^2 / (variance + r)``, two numbers that nearly agree when one cell carries the
-    whole variance. In exact arithmetic the result is never under ``r / (variance + r)``, so that is its floor.
-    """
-    cdef floating share
-    if inverse:
-        return s / (1 + s * x2 * scale)
-    share = 1 - s * x2 * scale
-    if share < floor:
-        share = floor
-    return s * share
-
-
+# Sigma shrinks by ``1 - s x^2 / (variance + r)``, two numbers that nearly agree when one cell carries the whole
+# variance. In exact arithmetic the result is never under ``r / (variance + r)``, so that is its floor, and Sigma
+# stays positive whatever the scale of x.
 cdef inline void update_sparse_row(
     floating *w, floating *s, const floating *p, const floating *p2, const Py_ssize_t *columns, Py_ssize_t found,
-    floating alpha_q, floating q2, floating scale, floating floor, bint inverse,
+    floating alpha_q, floating q2_scale, floating floor, bint inverse,
 ) noexcept nogil:
     cdef Py_ssize_t k, j
+    cdef floating share
     for k in range(found):
         j = columns[k]
         w[j] += alpha_q * s[j] * p[k]
-        s[j] = shrunk(s[j], q2 * p2[k], scale, floor, inverse)
+        if inverse:
+            s[j] = s[j] / (1 + s[j] * (q2_scale * p2[k]))
+        else:
+            share = 1 - s[j] * (q2_scale * p2[k])
+            s[j] *= floor if share < floor else share
 
 
 cdef inline void update_full_row(
     floating *w, floating *s, const floating *p, const floating *p2, Py_ssize_t n,
-    floating alpha_q, floating q2, floating scale, floating floor, bint inverse,
+    floating alpha_q, floating q2_scale, floating floor, bint inverse,
 ) noexcept nogil:
-    cdef Py_ssize_t j
-    for j in range(n):
-        w[j] += alpha_q * s[j] * p[j]
-        s[j] = shrunk(s[j], q2 * p2[j], scale, floor, inverse)
+    if floating is double:
+        if inverse:
+            add_precision_double(w, s, p, p2, alpha_q, q2_scale, n)
+        else:
+            downdate_double(w, s, p, p2, alpha_q, q2_scale, floor, n)
+    elif inverse:
+        add_precision_float(w, s, p, p2, alpha_q, q2_scale, n)
+    else:
+        downdate_float(w, s, p, p2, alpha_q, q2_scale, floor, n)

@@ -4,7 +4,7 @@ from libc.math cimport isfinite, isinf, sqrt
 from libc.stdint cimport int64_t
 
 from .rows cimport Pair, RowView, Workspace, floating, read_pair
-from .vectors cimport bilinear_form, sparse_dot, symmetric_product
+from .vectors cimport add, bilinear_form, sparse_dot, symmetric_product
 
 JACOBI, GAUSS_SEIDEL, JOINT = range(3)
 
@@ -50,18 +50,15 @@ cdef Shrinkage shrinkage(
 cdef void shrink(floating *A, floating *a, Py_ssize_t n, double c, double growth) noexcept nogil:
     cdef Py_ssize_t i, j
     cdef floating *row
-    cdef floating root = <floating>sqrt(c), a_i, g = <floating>growth
+    cdef floating root = <floating>sqrt(c), g = <floating>growth
     for j in range(n):
         a[j] = root * a[j]
     for i in range(n):
         row = A + i * n
-        a_i = a[i]
-        if growth == 1:
+        add(row, -a[i], a, n)
+        if growth != 1:
             for j in range(n):
-                row[j] -= a_i * a[j]
-        else:
-            for j in range(n):
-                row[j] = (row[j] - a_i * a[j]) * g
+                row[j] *= g
 
 
 def learn(
@@ -110,22 +107,17 @@ def learn(
                     for j in range(n):
                         qW[j] = 0
                     for i in range(x.k_q):
-                        w = &W[x.q_columns[i], 0]
-                        for j in range(n):
-                            qW[j] += q[i] * w[j]
+                        add(qW, q[i], &W[x.q_columns[i], 0], n)
                     factor = by.c * by.d * margin + alpha * (1 - by.c * q_variance) * (1 - by.d * p_variance)
                     for i in range(m):
                         w = &W[i, 0]
                         left = <floating>(-by.c * a[i])
                         right = <floating>(factor * a[i] - by.d * sparse_dot(w, p, x.p_columns, x.k_p))
-                        for j in range(n):
-                            w[j] += left * qW[j] + right * b[j]
+                        add(w, left, qW, n)
+                        add(w, right, b, n)
                 else:
                     for i in range(m):
-                        w = &W[i, 0]
-                        left = <floating>(alpha * a[i])
-                        for j in range(n):
-                            w[j] += left * b[j]
+                        add(&W[i, 0], <floating>(alpha * a[i]), b, n)
                 shrink(&Omega[0, 0], b, n, by.d, 1)
                 shrink(&Lambda[0, 0], a, m, by.c, by.growth)
             counts[0] += 1

@@ -4,7 +4,7 @@ from libc.math cimport isfinite, isinf, sqrt
 from libc.stdint cimport int64_t
 
 from .rows cimport Pair, RowView, Workspace, floating, gather, read_pair
-from .vectors cimport sparse_dot, symmetric_product
+from .vectors cimport add, sparse_dot, symmetric_product
 
 
 # One round of (4) with y folded into x. Returns whether Sigma could carry the update.
@@ -15,7 +15,6 @@ cdef bint step(
     cdef double margin = sparse_dot(w, x, columns, found), variance = 0, alpha
     cdef bint updates = (margin <= 0 if only_mistakes else margin < 1) and found > 0 and not isinf(r)
     cdef floating root, share, floor
-    cdef floating *row
     cdef Py_ssize_t i, j, k
     if updates or record != NULL:
         if diagonal:
@@ -41,9 +40,7 @@ cdef bint step(
                 w[i] += <floating>(alpha * Sigma_x[i])
                 Sigma_x[i] *= root
             for i in range(width):
-                row = Sigma + i * width
-                for j in range(width):
-                    row[j] -= Sigma_x[i] * Sigma_x[j]
+                add(Sigma + i * width, -Sigma_x[i], Sigma_x, width)
     counts[0] += 1
     counts[1] += updates
     counts[2] += margin <= 0

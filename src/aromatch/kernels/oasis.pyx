@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 
 from .rows cimport Pair, RowView, Workspace, floating, read_pair
-from .vectors cimport bilinear_form
+from .vectors cimport add, bilinear_form
 
 
 def learn(
@@ -18,7 +18,7 @@ def learn(
     cdef floating *p = <floating *>x.p
     cdef floating *p_full
     cdef floating *w
-    cdef Py_ssize_t t, i, j, k
+    cdef Py_ssize_t t, i, k
     cdef double margin, q_norm, p_norm, tau, C_t
     cdef floating tau_q
     cdef bint updates
@@ -42,8 +42,7 @@ def learn(
                     w = &W[x.q_columns[i], 0]
                     tau_q = <floating>(tau * q[i])
                     if p_full != NULL:
-                        for j in range(n):
-                            w[j] += tau_q * p_full[j]
+                        add(w, tau_q, p_full, n)
                     else:
                         for k in range(x.k_p):
                             w[x.p_columns[k]] += tau_q * p[k]
