@@ -21,6 +21,9 @@ before; together they are one simultaneous step. Two other forms are offered:
 (14) and (13) that is
 ``W_i = W - c a (q'W) - d (W p) b' + [c d q'Wp + alpha (1 - c q'a)(1 - d p'b)] a b'``.
 
+Departure: triplets with ``|q|^2 |p|^2 / r`` above 1e11 in float64 or 1e6 in float32 are refused, because rounding could
+then leave a covariance that is none.
+
 Each of these rewrites three dense matrices. The printed form does it a block at a time (`kernels.blocked`): the
 last updates stay pending as rank-one terms and are folded in after a fixed number of them. That is the same
 algorithm up to rounding; a saved file keeps pending terms as they are, and reading folds into a copy. The other

@@ -5,6 +5,9 @@ With ``x = vec(q p')``, ``p = p_pos - p_neg`` and ``v = x'Sigma x``, a triplet w
     vec(W) += (1 - q'Wp) / (v + r) * Sigma x
     Sigma  -= Sigma x x'Sigma / (v + r)
 
+Departure: triplets with ``|q|^2 |p|^2 / r`` above 1e11 in float64 or 1e6 in float32 are refused, because rounding could
+then leave a covariance that is none.
+
 This is what d-AROMA and f-AROMA approximate. Sigma has (mn)^2 entries, so it is for small problems and for
 checking the others. vec stacks rows, as NumPy's ``ravel`` does.
 """

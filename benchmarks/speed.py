@@ -1,0 +1,324 @@
+"""Speed and memory of the learners, as ratios against plain loops measured in the same run.
+
+    make bench                                   everything; writes docs/benchmarks.md
+    python benchmarks/speed.py --only sparse     the parts whose name holds "sparse"; writes nothing
+
+Sides alternate and each figure is the median of five rounds, so that a noisy machine is noisy for all. All sides
+start from the same model, in the middle of learning, and learn the same next triplets; the results are compared
+before a time is believed.
+"""
+
+import argparse
+import ctypes
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BLAS
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import numpy as np
+import numpy_loops
+from sklearn.base import clone
+from workloads import dense_rows, newsgroups, triplets_of, zipf_rows
+
+import aromatch as am
+
+HERE = Path(__file__).parent
+ROUNDS = 5
+N_WARM = 1000  # triplets learned before the clock starts
+N_TIMED = 1000
+N_TIMED_NUMPY = 100
+
+
+@dataclass
+class Figure:
+    """One line of the report."""
+
+    what: str
+    ratio: float | None
+    bar: str
+    detail: str
+
+
+def median_times(sides):
+    """Seconds of each side, the sides taking turns."""
+    times = {name: [] for name in sides}
+    for _ in range(ROUNDS):
+        for name, (prepare, run) in sides.items():
+            prepared = prepare()
+            start = time.perf_counter()
+            run(prepared)
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+# -- the plain C loops -----------------------------------------------------------------------------------------
+
+
+def compile_plain_loops():
+    folder = tempfile.mkdtemp()
+    library = f"{folder}/plain_loops.so"
+    compiler = os.environ.get("CC", "cc")
+    subprocess.run([compiler, "-O3", "-shared", "-fPIC", HERE / "plain_loops.c", "-o", library], check=True)
+    return ctypes.CDLL(library)
+
+
+def pointer(array):
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def run_plain_c(loops, name, state, triplets, X, constant):
+    n = X.shape[1]
+    triplets = np.ascontiguousarray(triplets)
+    p, columns, a, b = np.empty(n), np.empty(n, dtype=np.int32), np.empty(n), np.empty(n)
+    matrices = [pointer(state[key]) for key in ("W", "Sigma", "Omega", "Lambda") if key in state]
+    work = [pointer(a), pointer(b)] if name == "f_aroma" else []
+    getattr(loops, name)(
+        *matrices, ctypes.c_int64(n), pointer(X.indptr), pointer(X.indices), pointer(X.data), pointer(triplets),
+        ctypes.c_int64(len(triplets)), ctypes.c_double(constant), pointer(p), pointer(columns), *work,
+    )  # fmt: skip
+
+
+# -- learners against loops ------------------------------------------------------------------------------------
+
+
+def matrices_of(model):
+    names = ("W", "Sigma", "Omega", "Lambda")
+    return {name: getattr(model, name + "_").astype(np.float64) for name in names if hasattr(model, name + "_")}
+
+
+def compare(model, loop, constant, X, triplets, loops=None):
+    """Microseconds a triplet for ours, for NumPy and (sparse float64 only) for plain C."""
+    dense = X.toarray() if hasattr(X, "toarray") else X
+    model = clone(model).fit_triplets(triplets[:N_WARM], X)
+    timed, few = triplets[N_WARM : N_WARM + N_TIMED], triplets[N_WARM : N_WARM + N_TIMED_NUMPY]
+    sides = {
+        "ours": (model.copy, lambda started: started.partial_fit_triplets(timed, X)),
+        "numpy": (
+            lambda: matrices_of(model),
+            lambda state: getattr(numpy_loops, loop)(state, few, dense, dense, constant),
+        ),
+    }
+    ours, theirs = model.copy().partial_fit_triplets(few, X), matrices_of(model)
+    getattr(numpy_loops, loop)(theirs, few, dense, dense, constant)
+    check_equal(matrices_of(ours), theirs, 1e-9 if model.dtype == "float64" else 1e-3)
+    if loops is not None:
+        sides["C"] = (
+            lambda: matrices_of(model),
+            lambda state: run_plain_c(loops, loop, state, timed, X, constant),
+        )
+        ours, theirs = model.copy().partial_fit_triplets(timed, X), matrices_of(model)
+        run_plain_c(loops, loop, theirs, timed, X, constant)
+        check_equal(matrices_of(ours), theirs, 1e-9)
+    times = median_times(sides)
+    return {name: 1e6 * seconds / (N_TIMED_NUMPY if name == "numpy" else N_TIMED) for name, seconds in times.items()}
+
+
+def check_equal(found, expected, tolerance):
+    for name, matrix in expected.items():
+        error = np.linalg.norm(found[name] - matrix) / np.linalg.norm(matrix)
+        if not error < tolerance:
+            raise AssertionError(f"{name} differs by {error:.1e}: the sides do not compute the same thing")
+
+
+LEARNERS = {
+    "d-AROMA": (am.DiagonalAROMA(), "d_aroma", 1.0),
+    "OASIS": (am.OASIS(), "oasis", 0.1),
+    "f-AROMA": (am.FactoredAROMA(), "f_aroma", 1.0),
+}
+
+
+def against_loops(title, X, y, loops, bars, dtypes=("float64",)):
+    triplets = triplets_of(y, N_WARM + N_TIMED)
+    for name, (model, loop, constant) in LEARNERS.items():
+        for dtype in dtypes:
+            plain_c = loops if dtype == "float64" else None
+            us = compare(model.set_params(dtype=dtype), loop, constant, X, triplets, plain_c)
+            what = f"{name}, {title}, {dtype}"
+            bar_numpy, bar_c = bars.get((name, dtype), ("", ""))
+            detail = f"{us['ours']:.1f} µs a triplet; NumPy {us['numpy']:.0f} µs"
+            yield Figure(f"{what}: against the NumPy loop", us["numpy"] / us["ours"], bar_numpy, detail)
+            if plain_c is not None:
+                yield Figure(f"{what}: against the plain C loop", us["C"] / us["ours"], bar_c, f"C {us['C']:.1f} µs")
+
+
+def sparse(loops):
+    X, y = zipf_rows()
+    bars = {
+        ("d-AROMA", "float64"): ("300", "0.95"),
+        ("OASIS", "float64"): ("300", "0.95"),
+        ("f-AROMA", "float64"): ("40", "7"),
+        ("f-AROMA", "float32"): ("75", ""),
+    }
+    yield from against_loops("sparse, 1000 features", X, y, loops, bars, ("float64", "float32"))
+
+
+def dense(loops):
+    X, y = dense_rows()
+    bars = {
+        ("d-AROMA", "float64"): ("3", ""),
+        ("OASIS", "float64"): ("8", ""),
+        ("f-AROMA", "float64"): ("15", ""),
+    }
+    yield from against_loops("dense, 384 features", X, y, None, bars)
+
+
+def news(loops):
+    found = newsgroups()
+    if found is None:
+        yield Figure("20 Newsgroups", None, "", "not measured: 20news.jsonl.xz is not under AROMATCH_DATA")
+        return
+    yield from against_loops("20 Newsgroups, 1000 terms", *found, loops, {})
+
+
+def width(loops):
+    """Sparse d-AROMA at equal non-zeros should cost what it touches, not what it could touch."""
+    times = {}
+    problems = {}
+    for n_features in (1000, 8000):
+        X, y = zipf_rows(n_features)
+        triplets = triplets_of(y, 20_000)
+        problems[n_features] = am.DiagonalAROMA().fit_triplets(triplets[:15_000], X), X, triplets[15_000:]
+    times = median_times(
+        {n: (model.copy, lambda m, X=X, t=t: m.partial_fit_triplets(t, X)) for n, (model, X, t) in problems.items()}
+    )
+    detail = ", ".join(f"{n} features {1e6 * seconds / 5000:.1f} µs" for n, seconds in times.items())
+    yield Figure("d-AROMA, sparse, warm: 8,000 features against 1,000", times[8000] / times[1000], "< 3", detail)
+
+
+def single(loops):
+    """Measure what `learn_one` costs above the kernel's own time."""
+    X_sparse, y = zipf_rows()
+    X_dense, _ = dense_rows()
+    for name, X in (("CSR", X_sparse), ("dense", X_dense)):
+        for learner, (model, _, _) in LEARNERS.items():
+            triplets = triplets_of(y, 3000)
+            model = clone(model).set_params(dtype="float64").fit_triplets(triplets[:2000], X)
+            rows = [(X[i], X[j], X[k]) for i, j, k in triplets[2000:2300]]
+
+            def one_by_one(started, rows=rows):
+                for q, good, bad in rows:
+                    started.learn_one(q, good, bad)
+
+            times = median_times(
+                {
+                    "one": (model.copy, one_by_one),
+                    "block": (model.copy, lambda m, X=X, t=triplets: m.partial_fit_triplets(t[2000:2300], X)),
+                }
+            )
+            above = 1e6 * (times["one"] - times["block"]) / len(rows)
+            yield Figure(f"learn_one, {learner}, {name}: above a block", None, "< 30 µs", f"{above:.0f} µs")
+
+
+def threads(loops):
+    """Two threads of BLAS against one, in processes of their own."""
+    code = (
+        "import sys, time; sys.path.insert(0, sys.argv[1]); from workloads import *; import aromatch as am\n"
+        "X, y = zipf_rows() if sys.argv[2] == 'sparse' else dense_rows()\n"
+        "t = triplets_of(y, 4000); model = am.FactoredAROMA().fit_triplets(t[:1000], X)\n"
+        "start = time.perf_counter(); model.partial_fit_triplets(t[1000:], X); print(time.perf_counter() - start)"
+    )
+    for kind in ("sparse", "dense"):
+        times = {1: [], 2: []}
+        for _ in range(ROUNDS):
+            for n, found in times.items():
+                environment = {**os.environ, "OMP_NUM_THREADS": str(n), "OPENBLAS_NUM_THREADS": str(n)}
+                command = [sys.executable, "-c", code, str(HERE), kind]
+                found.append(float(subprocess.check_output(command, env=environment)))
+        one, two = (statistics.median(found) for found in times.values())
+        yield Figure(f"f-AROMA, {kind}: two threads against one", one / two, "", "only the folds use BLAS")
+
+
+def memory(loops):
+    """Peak resident memory of learning, above the data, over the bytes of the model's matrices."""
+    code = (
+        "import resource, sys; import numpy as np; import aromatch as am\n"
+        "learner, m = getattr(am, sys.argv[1]), int(sys.argv[2])\n"
+        "X = np.eye(3, m); peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+        "learner().fit_triplets([[0, 1, 2]], X[:, :50]).similarity(X[:, :50]); before = peak()\n"
+        "model = learner().fit_triplets(np.tile([[0, 1, 2], [1, 0, 2]], (200, 1)), X)\n"
+        "size = sum(a.nbytes for n, a in model._state.items() if n in ('W', 'Sigma', 'Omega', 'Lambda'))\n"
+        "print((peak() - before) / size, size)"
+    )
+    for learner, m in (("DiagonalAROMA", 6000), ("FactoredAROMA", 5000), ("OASIS", 8500)):
+        command = [sys.executable, "-c", code, learner, str(m)]
+        ratio, size = map(float, subprocess.check_output(command).split())
+        yield Figure(f"{learner}: peak memory over the model", ratio, "< 1.3", f"model of {size / 2**20:.0f} MiB")
+
+
+def start(loops):
+    """Processor time of starting, against that of `import numpy`."""
+
+    def cpu(command):
+        times = []
+        for _ in range(2 * ROUNDS):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return statistics.median(times)
+
+    numpy_time = cpu([sys.executable, "-c", "import numpy"])
+    for what, command in (
+        ("aromatch --help", [sys.executable, "-m", "aromatch", "--help"]),
+        ("import aromatch", [sys.executable, "-c", "import aromatch"]),
+    ):
+        seconds = cpu(command)
+        detail = f"{1000 * seconds:.0f} ms of processor time against {1000 * numpy_time:.0f} ms"
+        yield Figure(f"{what} against import numpy", seconds / numpy_time, "< 3", detail)
+
+
+PARTS = {
+    "sparse": sparse,
+    "dense": dense,
+    "news": news,
+    "width": width,
+    "learn_one": single,
+    "threads": threads,
+    "memory": memory,
+    "start": start,
+}
+
+
+def machine():
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        cpu = next((line.split(":")[1].strip() for line in info.read_text().splitlines() if "model name" in line), cpu)
+    return (
+        f"{cpu}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}, "
+        f"NumPy {np.__version__}, {os.environ['OMP_NUM_THREADS']} thread unless it says otherwise"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", default="", help="run the parts whose name holds this")
+    only = parser.parse_args().only
+    loops = compile_plain_loops()
+    lines = ["| what | ratio | at least | |", "|---|---|---|---|"]
+    print(machine())
+    for name, part in PARTS.items():
+        if only in name:
+            for figure in part(loops):
+                ratio = "" if figure.ratio is None else f"{figure.ratio:.3g}x"
+                print(f"{figure.what:70} {ratio:>8}  {figure.bar:>7}  {figure.detail}", flush=True)
+                lines.append(f"| {figure.what} | {ratio} | {figure.bar} | {figure.detail} |")
+    if not only:
+        page = HERE.parent / "docs" / "benchmarks.md"
+        text = f"# Benchmarks\n\nWritten by `make bench` on: {machine()}.\n\n"
+        text += __doc__.split("\n\n")[2].strip() + "\n\n" + "\n".join(lines) + "\n"
+        page.write_text(text)
+        print(f"written: {page.relative_to(HERE.parent)}")
+
+
+if __name__ == "__main__":
+    main()
