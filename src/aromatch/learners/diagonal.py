@@ -10,8 +10,8 @@ With ``x = q p'`` and ``p = p_pos - p_neg``, a triplet whose margin ``q'Wp`` is 
 (6) is the diagonal of the full covariance's update. ``covariance_update="inverse"`` is the exact minimiser
 over diagonal covariances, ``1 / Sigma += x * x / r``, which Theorem 1 describes.
 
-Departure: the factor ``1 - Sigma x^2 / (variance + r)`` of (6) is kept at or above ``r / (variance + r)``, which it never
-goes under in exact arithmetic, so that rounding cannot make a variance zero or negative.
+Departure: the factor ``1 - Sigma x^2 / (variance + r)`` of (6) is kept at or above ``r / (variance + r)``, which it
+never goes under in exact arithmetic, so that rounding cannot make a variance zero or negative.
 
 Cells that x does not touch are not visited: a triplet of sparse rows costs ``k_q * k_p`` operations.
 """
