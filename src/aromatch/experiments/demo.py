@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from .._checks import check_integer
@@ -191,7 +192,9 @@ def run_demo(
     models = {}
     for method, learner, settings in LEARNERS:
         begun = perf_counter()
-        model = learner(**settings, progress=show_progress).fit_triplets(triplets, X)
+        # Threads of BLAS gain little on matrices of this size, and lose much when other programs want the cores.
+        with threadpool_limits(1):
+            model = learner(**settings, progress=show_progress).fit_triplets(triplets, X)
         seconds = perf_counter() - begun
         counts = model.n_triplets_seen_, model.n_updates_
         results.append(MethodResult(method, settings, *counts, seconds, *_figures(model, X_held_out, y_held_out)))
