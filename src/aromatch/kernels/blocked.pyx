@@ -12,11 +12,12 @@ SYRK, and it comes after a fixed number of updates, counted since the start, so 
 reading the model in between does not change a bit.
 """
 
-from libc.math cimport isfinite, isinf, sqrt
+from libc.math cimport isfinite, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dgemm, dsyrk, sgemm, ssyrk
 
+from .rounds cimport asks_for_update, note
 from .rows cimport Pair, RowView, Workspace, floating, read_pair
 from .vectors cimport add, add_four, bilinear_form, dot, sparse_dot, symmetric_product
 
@@ -61,7 +62,7 @@ def learn(
                     else sparse_dot(&B[k, 0], p, x.p_columns, x.k_p))
                 margin += steps[k, ALPHA] * Aq[k] * Bp[k]
             r_t = r if weights is None else r / weights[t]
-            updates = (margin <= 0 if only_mistakes else margin < 1) and x.k_q > 0 and x.k_p > 0 and not isinf(r_t)
+            updates = asks_for_update(margin, only_mistakes, x, r_t)
             q_variance = 0
             p_variance = 0
             if updates or record is not None:
@@ -88,13 +89,7 @@ def learn(
                     fold_all(&W[0, 0], &Omega[0, 0], &Lambda[0, 0], m, n, &A[0, 0], &B[0, 0], &steps[0, 0], most, scaled)
                     pending = 0
                 counts[3] = pending
-            counts[0] += 1
-            counts[1] += updates
-            counts[2] += margin <= 0
-            if record is not None:
-                record[t, 0] = margin
-                record[t, 1] = q_variance * p_variance
-                record[t, 2] = updates
+            note(&counts[0], &record[t, 0] if record is not None else NULL, margin, q_variance * p_variance, updates)
     return triplets.shape[0]
 
 

@@ -1,8 +1,8 @@
 """d-AROMA: equations (5) and (6), and the inverse form of (6)."""
 
-from libc.math cimport isinf
 from libc.stdint cimport int64_t
 
+from .rounds cimport asks_for_update, note
 from .rows cimport Pair, RowView, Workspace, floating, read_pair, spread
 from .vectors cimport add_precision_double, add_precision_float, bilinear_form, downdate_double, downdate_float
 
@@ -37,7 +37,7 @@ def learn(
             p_full = <floating *>x.p_full
             margin = bilinear_form(&W[0, 0], x)
             r_t = r if weights is None else r / weights[t]
-            updates = (margin <= 0 if only_mistakes else margin < 1) and x.k_q > 0 and x.k_p > 0 and not isinf(r_t)
+            updates = asks_for_update(margin, only_mistakes, x, r_t)
             variance = 0
             if updates or record is not None:
                 for k in range(x.k_q):
@@ -63,13 +63,7 @@ def learn(
                         update_full_row(w, s, p_full, p2_full, n, alpha_q, <floating>(q2[i] * scale), floor, inverse)
                     else:
                         update_sparse_row(w, s, p, p2, x.p_columns, x.k_p, alpha_q, <floating>(q2[i] * scale), floor, inverse)
-            counts[0] += 1
-            counts[1] += updates
-            counts[2] += margin <= 0
-            if record is not None:
-                record[t, 0] = margin
-                record[t, 1] = variance
-                record[t, 2] = updates
+            note(&counts[0], &record[t, 0] if record is not None else NULL, margin, variance, updates)
 
 
 # Sigma shrinks by ``1 - s x^2 / (variance + r)``, two numbers that nearly agree when one cell carries the whole

@@ -1,8 +1,9 @@
 """f-AROMA: equations (12), (13) and (14), the two other covariance updates and the mean update of Theorem 2."""
 
-from libc.math cimport isfinite, isinf, sqrt
+from libc.math cimport isfinite, sqrt
 from libc.stdint cimport int64_t
 
+from .rounds cimport asks_for_update, note
 from .rows cimport Pair, RowView, Workspace, floating, read_pair
 from .vectors cimport add, bilinear_form, sparse_dot, symmetric_product
 
@@ -89,7 +90,7 @@ def learn(
             read_pair(x, q, &Q.rows, triplets[t, 0], &P.rows, triplets[t, 1], &N.rows, triplets[t, 2])
             margin = bilinear_form(&W[0, 0], x)
             r_t = r if weights is None else r / weights[t]
-            updates = (margin <= 0 if only_mistakes else margin < 1) and x.k_q > 0 and x.k_p > 0 and not isinf(r_t)
+            updates = asks_for_update(margin, only_mistakes, x, r_t)
             q_variance = 0
             p_variance = 0
             if updates or record is not None:
@@ -120,11 +121,5 @@ def learn(
                         add(&W[i, 0], <floating>(alpha * a[i]), b, n)
                 shrink(&Omega[0, 0], b, n, by.d, 1)
                 shrink(&Lambda[0, 0], a, m, by.c, by.growth)
-            counts[0] += 1
-            counts[1] += updates
-            counts[2] += margin <= 0
-            if record is not None:
-                record[t, 0] = margin
-                record[t, 1] = q_variance * p_variance
-                record[t, 2] = updates
+            note(&counts[0], &record[t, 0] if record is not None else NULL, margin, q_variance * p_variance, updates)
     return triplets.shape[0]

@@ -3,6 +3,7 @@
 from libc.math cimport isfinite, isinf, sqrt
 from libc.stdint cimport int64_t
 
+from .rounds cimport note
 from .rows cimport Pair, RowView, Workspace, floating, gather, read_pair
 from .vectors cimport add, sparse_dot, symmetric_product
 
@@ -41,13 +42,7 @@ cdef bint step(
                 Sigma_x[i] *= root
             for i in range(width):
                 add(Sigma + i * width, -Sigma_x[i], Sigma_x, width)
-    counts[0] += 1
-    counts[1] += updates
-    counts[2] += margin <= 0
-    if record != NULL:
-        record[0] = margin
-        record[1] = variance
-        record[2] = updates
+    note(counts, record, margin, variance, updates)
     return True
 
 

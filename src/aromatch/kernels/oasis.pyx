@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t
 
+from .rounds cimport note
 from .rows cimport Pair, RowView, Workspace, floating, read_pair
 from .vectors cimport add, bilinear_form
 
@@ -46,9 +47,4 @@ def learn(
                     else:
                         for k in range(x.k_p):
                             w[x.p_columns[k]] += tau_q * p[k]
-            counts[0] += 1
-            counts[1] += updates
-            counts[2] += margin <= 0
-            if record is not None:
-                record[t, 0] = margin
-                record[t, 2] = updates
+            note(&counts[0], &record[t, 0] if record is not None else NULL, margin, 0, updates)
