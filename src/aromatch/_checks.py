@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from numbers import Integral, Real
 from pathlib import Path
@@ -13,6 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 
 class DoesNotFitError(ValueError, MemoryError):
     """What was asked for is larger than the memory that is there; nothing was allocated."""
+
+
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    """Return values as an array, or say why they cannot be one."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked values, expected a value in every place")
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as an array: {error}") from None
 
 
 def check_number(
@@ -54,10 +65,7 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
 
 def check_labels(y: ArrayLike, name: str, n_rows: int | None = None) -> NDArray[Any]:
     """Return labels as a 1-D array, one for each row; anything that sorts can be a label."""
-    try:
-        labels = np.asarray(y)
-    except ValueError as error:
-        raise ValueError(f"{name} must be a 1-D sequence of labels: {error}") from None
+    labels = as_array(y, name)
     if labels.dtype.kind in "US" and not isinstance(y, np.ndarray):
         # NumPy writes a missing value among strings as the string "nan".
         labels = np.asarray(y, dtype=object)
@@ -73,9 +81,16 @@ def check_labels(y: ArrayLike, name: str, n_rows: int | None = None) -> NDArray[
         raise ValueError(f"{name} contains NaN or infinity, expected a label in every place")
     if labels.dtype.kind in "mM" and np.isnat(labels).any():
         raise ValueError(f"{name} contains NaT, expected a label in every place")
-    if labels.dtype.kind == "O" and any(label is None or label != label for label in labels):
+    if labels.dtype.kind == "O" and any(map(_is_missing, labels)):
         raise ValueError(f"{name} contains None or NaN, expected a label in every place")
     return labels
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA refuses to be true or false
+        return True
 
 
 def class_numbers(
@@ -100,12 +115,12 @@ def class_numbers(
 
 def check_row_numbers(numbers: ArrayLike, name: str, width: int) -> NDArray[np.int64]:
     """Return an (N, width) array of row numbers as C-contiguous int64, without a copy where it is one."""
-    array = np.asarray(numbers)
-    if array.size == 0 and array.ndim <= 2:
+    array = as_array(numbers, name)
+    if array.shape == (0,):
         return np.empty((0, width), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != width:
         raise ValueError(f"{name} must have the shape (N, {width}), got {array.shape}")
-    if array.dtype.kind not in "iu":
+    if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"{name} must be row numbers (integers), got an array of {array.dtype}")
     if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.max() > np.iinfo(np.int64).max:
         raise ValueError(f"{name} contains row number {array.max()}, larger than any matrix")
@@ -125,7 +140,7 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
     """Return one finite weight of at least zero for each of n triplets, or None."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight)
+    weights = as_array(sample_weight, "sample_weight")
     if weights.dtype.kind not in "fiub":
         raise TypeError(f"sample_weight must be numbers, got an array of {weights.dtype}")
     if weights.shape != (n,):
@@ -158,7 +173,10 @@ def available_memory() -> int | None:
                 limits.append(int(line.split()[1]) * 1024)
         allowed = Path("/sys/fs/cgroup/memory.max").read_text().strip()
         if allowed != "max":
-            limits.append(int(allowed) - int(Path("/sys/fs/cgroup/memory.current").read_text()))
+            # Cached files count as used there, but make room when it is needed.
+            cached = re.search(r"^inactive_file (\d+)$", Path("/sys/fs/cgroup/memory.stat").read_text(), re.MULTILINE)
+            used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+            limits.append(int(allowed) - used + (int(cached.group(1)) if cached else 0))
     except (OSError, ValueError):
         pass
     if not limits:

@@ -1,8 +1,9 @@
-"""Progress bars that appear only where a person is watching."""
+"""Long work in pieces: Ctrl-C is answered between two of them, and a bar moves where a person is watching."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import perf_counter
 
 
 @contextmanager
@@ -24,3 +25,22 @@ def progress_bar(description: str, total: int, *, enabled: bool = True) -> Itera
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=total)
         yield lambda steps: bar.advance(task, steps)
+
+
+def pieces(total: int, *, seconds: float = 0.05, most: int = 2**14) -> Iterator[slice]:
+    """Cut `total` steps into slices that take about `seconds` each, by how long the last one took.
+
+    >>> list(pieces(20, most=8))
+    [slice(0, 8, None), slice(8, 16, None), slice(16, 20, None)]
+    """
+    start, size = 0, min(16, most)
+    while start < total:
+        end = min(start + size, total)
+        begun = perf_counter()
+        yield slice(start, end)
+        took = perf_counter() - begun
+        if took < seconds / 2:
+            size = min(2 * size, most)
+        elif took > 2 * seconds:
+            size = max(1, size // 2)
+        start = end

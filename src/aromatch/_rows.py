@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ._checks import as_array
 from .kernels.rows import NOT_CANONICAL, NOT_FINITE, OUT_OF_RANGE, RowView, check_rows
 
 MatrixLike: TypeAlias = Any  # what people pass: arrays, lists, data frames, sparse matrices of any format
@@ -34,10 +35,12 @@ def as_matrix(X: Any, name: str) -> Matrix:
     if sparse.issparse(X):
         if X.ndim != 2:
             raise ValueError(f"{name} must be a 2-D matrix, got a sparse array of shape {X.shape}")
-        X = X if X.format == "csr" else X.tocsr()
+        if X.format != "csr":
+            check_structure(X, name)
+            X = X.tocsr()
+        if len(X.indptr) != X.shape[0] + 1 or len(X.indices) != len(X.data):
+            raise ValueError(f"{name} is not a valid CSR matrix: its arrays do not fit its shape {X.shape}")
     else:
-        if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-            raise ValueError(f"{name} has masked values, expected a number in every place")
         X = as_array(X, name)
         if X.ndim != 2:
             hint = f"; for a single row pass {name}.reshape(1, -1)" if X.ndim == 1 else ""
@@ -51,12 +54,13 @@ def as_matrix(X: Any, name: str) -> Matrix:
     return X
 
 
-def as_array(X: Any, name: str) -> NDArray[Any]:
-    """Return X as an array, or say why it cannot be one."""
-    try:
-        return np.asarray(X)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} cannot be read as an array: {error}") from None
+def check_structure(X: MatrixLike, name: str) -> None:
+    """Refuse a sparse matrix whose indices point outside of it, before SciPy follows them."""
+    if sparse.issparse(X) and hasattr(X, "check_format"):
+        try:
+            X.check_format(full_check=True)
+        except (ValueError, IndexError) as error:
+            raise ValueError(f"{name} is not a valid {X.format.upper()} matrix: {error}") from None
 
 
 def as_single_row(x: Any, name: str) -> Matrix:
@@ -80,6 +84,7 @@ def read_rows(X: Matrix, name: str, numbers: Sequence[RowNumbers]) -> ReadRows:
     numbers = list(numbers)
     original: RowNumbers | None = None
     if not _is_read_in_place(X):
+        check_structure(X, name)
         X, numbers, original = _used_rows(X, numbers)
         X = as_float64(X, name)
     view, (code, row, largest) = _look(X, numbers)
@@ -96,16 +101,20 @@ def read_rows(X: Matrix, name: str, numbers: Sequence[RowNumbers]) -> ReadRows:
     return ReadRows(view, numbers, largest)
 
 
-def check_finite(X: Matrix, name: str) -> None:
+def read_all(X: Matrix, name: str) -> ReadRows:
     """Look at every row of a matrix."""
-    read_rows(X, name, [np.arange(X.shape[0], dtype=np.int64)])
+    return read_rows(X, name, [np.arange(X.shape[0], dtype=np.int64)])
 
 
 def as_float64(X: Matrix, name: str) -> Matrix:
     """Convert integers, booleans, other floats and numeric objects."""
+    if X.dtype.kind == "O" and any(isinstance(value, str) for value in (X.data if sparse.issparse(X) else X.flat)):
+        raise ValueError(f"{name} must be numbers, but has a value that is text")
     try:
+        if sparse.issparse(X):  # its own astype would sort the entries of the caller's matrix in place
+            return sparse.csr_matrix((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
         return X.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers, but has a value that is not: {error}") from None
 
 

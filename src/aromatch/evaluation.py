@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._checks import check_integer, check_labels, class_numbers
-from ._rows import Matrix, as_matrix
+from ._rows import Matrix, as_matrix, check_structure
 
 # What is asked of the model at once: 64 MiB of scores, and not all queries where there are few objects.
 _BLOCK_SCORES = 2**23
@@ -140,11 +140,13 @@ def evaluate_retrieval(
         raise TypeError(f"model must have a method similarity(Q, P), got {model!r}")
     cutoffs = _check_ks(ks)
     queries = as_matrix(Q, "Q")
+    check_structure(queries, "Q")
     labels = check_labels(y, "y", queries.shape[0])
     if P is None and y_objects is None:
         objects, object_labels = queries, None
     elif P is not None and y_objects is not None:
         objects = as_matrix(P, "P")
+        check_structure(objects, "P")
         object_labels = check_labels(y_objects, "y_objects", objects.shape[0])
     else:
         given, missing = ("P", "y_objects") if y_objects is None else ("y_objects", "P")

@@ -1,6 +1,7 @@
 """One table of awkward input: refused with an error that names the argument, or accepted with the same bits."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -33,7 +34,7 @@ def changed(matrix, where, value, dtype=float):
 
 def csr_with(matrix, **arrays):
     """A CSR matrix whose arrays were replaced behind SciPy's back."""
-    out = sparse.csr_matrix(matrix)
+    out = matrix.copy() if sparse.issparse(matrix) else sparse.csr_matrix(matrix)
     for name, change in arrays.items():
         array = getattr(out, name).copy()
         setattr(out, name, change(array))
@@ -147,7 +148,10 @@ def test_bad_values_in_rows_that_no_triplet_names_are_not_looked_at():
 # -- refused: the call, the kind of error, and what its message must name --------------------------------------
 
 NAN, INF = np.nan, np.inf
-FAR = csr_with(Q, indices=set_first(99))
+FAR = csr_with(Q, indices=set_first(2_000_000_000))
+FAR_INDPTR = csr_with(Q, indptr=lambda a: np.where(np.arange(len(a)) == 1, 2_000_000_000, a).astype(a.dtype))
+FAR_CSC = sparse.csc_matrix(Q)
+FAR_CSC.indices = np.full_like(FAR_CSC.indices, 2_000_000_000)
 REFUSED = {
     # values
     "NaN in Q": (lambda m: m.partial_fit_triplets(TRIPLETS, changed(Q, (0, 0), NAN), P), ValueError, "Q contains NaN"),
@@ -158,6 +162,8 @@ REFUSED = {
     "complex CSR": (lambda m: m.partial_fit_triplets(TRIPLETS, sparse.csr_matrix(Q.astype(complex)), P), ValueError, "Q must be real"),
     "strings": (lambda m: m.partial_fit_triplets(TRIPLETS, Q.astype(str), P), TypeError, "Q must be numbers"),
     "objects that are no numbers": (lambda m: m.partial_fit_triplets(TRIPLETS, changed(Q, (0, 0), "a", object), P), ValueError, "Q must be numbers"),
+    "digits as text": (lambda m: m.partial_fit_triplets(TRIPLETS, Q.astype(str).astype(object), P), ValueError, "Q must be numbers"),
+    "an integer beyond floats": (lambda m: m.partial_fit_triplets(TRIPLETS, changed(Q, (0, 0), 10**400, object), P), ValueError, "Q must be numbers"),
     "None object": (lambda m: m.partial_fit_triplets(TRIPLETS, changed(Q, (0, 0), None, object), P), ValueError, "Q"),
     "dates": (lambda m: m.partial_fit_triplets(TRIPLETS, Q.astype("datetime64[s]"), P), TypeError, "Q must be numbers"),
     "masked values": (lambda m: m.partial_fit_triplets(TRIPLETS, np.ma.masked_less(Q, 0), P), ValueError, "Q has masked"),
@@ -178,7 +184,32 @@ REFUSED = {
     "CSR index negative": (lambda m: m.partial_fit_triplets(TRIPLETS, csr_with(Q, indices=set_first(-1)), P), ValueError, "Q is not a valid CSR"),
     "CSR indptr beyond the data": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, csr_with(P, indptr=lambda a: a * 7)), ValueError, "P is not a valid CSR"),
     "CSR indptr falls": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, csr_with(P, indptr=lambda a: a[::-1].copy())), ValueError, "P is not a valid CSR"),
+    "CSR too short": (lambda m: m.partial_fit_triplets(TRIPLETS, csr_with(Q, indptr=lambda a: a[:2]), P), ValueError, "Q is not a valid CSR"),
+    "CSR of integers with a far index": (lambda m: m.partial_fit_triplets(TRIPLETS, csr_with(FAR, data=lambda a: a.astype(np.int64)), P), ValueError, "Q is not a valid CSR"),
+    "CSR of integers with a far indptr": (lambda m: m.partial_fit_triplets(TRIPLETS, csr_with(FAR_INDPTR, data=lambda a: a.astype(np.int64)), P), ValueError, "Q is not a valid CSR"),
+    "CSC with a far index": (lambda m: m.partial_fit_triplets(TRIPLETS, FAR_CSC, P), ValueError, "Q is not a valid CSC"),
+    **{
+        f"{name} of a CSR with a far {what}": (lambda m, call=call, X=X: call(m, X), ValueError, "is not a valid CSR")
+        for what, X in (("index", FAR), ("indptr", FAR_INDPTR))
+        for name, call in {
+            "similarity": lambda m, X: m.similarity(X, P),
+            "transform": lambda m, X: m.transform(X),
+            "score": lambda m, X: m.score(X, Y),
+            "fit": lambda m, X: m.fit(X, Y),
+            "margins": lambda m, X: m.margins(TRIPLETS, X, P),
+            "pair_score": lambda m, X: m.pair_score(X, P, [[0, 0]]),
+            "evaluate_retrieval": lambda m, X: am.evaluation.evaluate_retrieval(m, X, Y),
+            "Euclidean.fit": lambda m, X: am.Euclidean().fit(X),
+            "Euclidean.transform": lambda m, X: am.Euclidean().fit(Q).transform(X),
+            "Euclidean.similarity": lambda m, X: am.Euclidean().fit(Q).similarity(X),
+            "AROW.fit": lambda m, X: am.AROW().fit(X, Y % 2),
+            "AROW.decision_function": lambda m, X: am.AROW().fit(Q, Y % 2).decision_function(X),
+        }.items()
+    },
     # triplets
+    "ragged triplets": (lambda m: m.partial_fit_triplets([[0, 1], [0, 1, 2]], Q, P), ValueError, "triplets cannot be read"),
+    "triplets of no columns": (lambda m: m.partial_fit_triplets(np.empty((5, 0), int), Q, P), ValueError, "triplets must have the shape"),
+    "masked triplets": (lambda m: m.partial_fit_triplets(np.ma.masked_less(TRIPLETS, 3), Q, P), ValueError, "triplets has masked"),
     "negative row": (lambda m: m.partial_fit_triplets([[0, -1, 2]], Q, P), ValueError, "preferred object of triplet"),
     "query row too large": (lambda m: m.partial_fit_triplets([[12, 1, 2]], Q, P), ValueError, "query of triplet number 0 points to row 12 of Q"),
     "object row too large": (lambda m: m.partial_fit_triplets([[0, 1, 15]], Q, P), ValueError, "other object of triplet number 0 points to row 15 of P"),
@@ -195,7 +226,9 @@ REFUSED = {
     "text weights": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, P, sample_weight=["a"] * 40), TypeError, "sample_weight must be numbers"),
     "one negative weight": (lambda m: m.learn_one(Q[0], P[0], P[1], sample_weight=-1.0), ValueError, "sample_weight"),
     "an enormous weight": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, P, sample_weight=np.full(40, 1e300)), ValueError, "sample_weight"),
+    "ragged weights": (lambda m: m.partial_fit_triplets(TRIPLETS, Q, P, sample_weight=[[1], [1, 2]]), ValueError, "sample_weight cannot be read"),
     # learn_one
+    "learn_one, masked": (lambda m: m.learn_one(np.ma.masked_less(Q[0], 1), P[0], P[1]), ValueError, "q has masked"),
     "learn_one, q too wide": (lambda m: m.learn_one(np.ones(7), P[0], P[1]), ValueError, "q has 7 features"),
     "learn_one, objects of two widths": (lambda m: m.learn_one(Q[0], P[0], P[1, :4]), ValueError, "p_pos and p_neg"),
     "learn_one, two rows": (lambda m: m.learn_one(Q[:2], P[0], P[1]), ValueError, "q must be one row"),
@@ -203,6 +236,9 @@ REFUSED = {
     "learn_one, text": (lambda m: m.learn_one("query", P[0], P[1]), ValueError, "q must be"),
     # reading
     "similarity, wrong width": (lambda m: m.similarity(P, P), ValueError, "Q has 5 features"),
+    "similarity, too large": (lambda m: m.similarity(Q * 1e150, P), ValueError, "too large for a model"),
+    "margins, too large": (lambda m: m.margins(TRIPLETS, Q * 1e150, P), ValueError, "too large for a model"),
+    "transform, too large": (lambda m: m.transform(Q * 1e150), ValueError, "too large for a model"),
     "similarity, NaN": (lambda m: m.similarity(Q, changed(P, (14, 4), NAN)), ValueError, "P contains NaN or infinity in row 14"),
     "similarity, P left out where widths differ": (lambda m: m.similarity(Q), ValueError, "features"),
     "transform, wrong width": (lambda m: m.transform(P), ValueError, "5 features"),
@@ -222,6 +258,8 @@ REFUSED = {
     "n_triplets negative": (lambda m: m.set_params(n_triplets=-1).fit(Q, Y), ValueError, "n_triplets"),
     "n_triplets a float": (lambda m: m.set_params(n_triplets=10.5).fit(Q, Y), TypeError, "n_triplets"),
     "dtype unknown": (lambda m: m.set_params(dtype="float16").fit(Q, Y), ValueError, "dtype must be"),
+    "dtype None": (lambda m: m.set_params(dtype=None).fit(Q, Y), ValueError, "dtype must be"),
+    "dtype an array": (lambda m: m.set_params(dtype=np.eye(2)).fit(Q, Y), ValueError, "dtype must be"),
     "dtype nonsense": (lambda m: m.set_params(dtype="wide").fit(Q, Y), ValueError, "dtype must be"),
     "random_state text": (lambda m: m.set_params(random_state="seed").fit(Q, Y), TypeError, "random_state"),
     "random_state negative": (lambda m: m.set_params(random_state=-1).fit(Q, Y), ValueError, "random_state"),
@@ -229,11 +267,15 @@ REFUSED = {
     "init unknown": (lambda m: m.set_params(init="ones").fit(Q, Y), ValueError, "init must be one of"),
     "init of the wrong shape": (lambda m: m.set_params(init=np.ones((3, 3))).fit(Q, Y), ValueError, r"init must have the shape \(6, 6\)"),
     "init NaN": (lambda m: m.set_params(init=np.full((6, 6), NAN)).fit(Q, Y), ValueError, "init contains NaN"),
+    "init enormous": (lambda m: m.set_params(init=1e308).fit(Q, Y), ValueError, "init contains"),
+    "init ragged": (lambda m: m.set_params(init=[[1], [1, 2]]).fit(Q, Y), ValueError, "init cannot be read"),
     "init infinite number": (lambda m: m.set_params(init=INF).fit(Q, Y), ValueError, "init must be a finite number"),
     "init text array": (lambda m: m.set_params(init=np.full((6, 6), "a")).fit(Q, Y), TypeError, "init must be"),
     "init None": (lambda m: m.set_params(init=None).fit(Q, Y), TypeError, "init must be a number"),
     "identity with m != n": (lambda m: m.set_params(init="identity").fit_triplets(TRIPLETS, Q, P), ValueError, "init .* m = n"),
     "a multiple of identity with m != n": (lambda m: m.set_params(init=2.0).fit_triplets(TRIPLETS, Q, P), ValueError, "init .* m = n"),
+    "save with parameters that cannot be": (lambda m: m.set_params(n_triplets=-1).save("nowhere"), ValueError, "n_triplets"),
+    "save with another dtype": (lambda m: m.set_params(dtype="float32" if m.dtype == "float64" else "float64").save("nowhere"), ValueError, "but its dtype says"),
     "save to no path": (lambda m: m.save(3.5), TypeError, "path"),
 }  # fmt: skip
 
@@ -334,12 +376,36 @@ def test_dtype_cannot_change_while_the_model_goes_on_learning():
             lambda: am.AROW().fit(Q, Y % 2).set_params(covariance="diagonal").partial_fit(Q, Y % 2),
             "must stay",
         ),
+        (lambda: am.AROW().fit(Q, Y % 2).partial_fit(Q, Y % 2, classes=[5, 6]), "classes must stay"),
+        (lambda: am.AROW().fit(Q, Y % 2).predict(Q * 1e150), "too large for a model"),
         (lambda: am.AROW().predict(Q), "not fitted"),
     ],
 )
 def test_arow_refuses_what_it_cannot_learn(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_an_enormous_C_is_refused():
+    with pytest.raises(ValueError, match="C"):
+        am.OASIS(C=1e60, dtype="float32").fit_triplets([[0, 1, 2]] * 2, np.eye(3) * 1e-20)
+    with pytest.raises(ValueError, match="C"):
+        am.OASIS(C=1e199).fit_triplets([[0, 1, 2]], np.eye(3), sample_weight=[100.0])
+
+
+def test_columns_of_a_data_frame_must_be_those_that_were_learned_on():
+    frame = pd.DataFrame(Q, columns=list("abcdef"))
+    for model in (am.DiagonalAROMA(n_triplets=20).fit(frame, Y), am.DiagonalAROMA().fit_triplets(TRIPLETS % 12, frame)):
+        assert model.feature_names_in_.tolist() == list("abcdef")
+        for call in (
+            lambda X, m=model: m.similarity(X),
+            lambda X, m=model: m.transform(X),
+            lambda X, m=model: m.margins(TRIPLETS % 12, X),
+            lambda X, m=model: m.partial_fit_triplets(TRIPLETS % 12, X),
+        ):
+            call(frame)
+            with pytest.raises(ValueError, match=r"columns|feature names"):
+                call(frame[list("fedcba")])
 
 
 def test_the_tables_hold_at_least_sixty_cases():

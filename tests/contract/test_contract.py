@@ -193,7 +193,9 @@ def test_reading_never_changes_later_bits(model, widths):
 
 def test_inputs_are_never_modified(model):
     Q, P, triplets = toy()
-    Q_csr, weights = sparse.csr_matrix(Q), np.linspace(0, 2, 300)
+    # Entries out of order, in another precision: what SciPy would put in order in the caller's own matrix.
+    Q_csr, weights = sparse.csr_matrix(Q[:, ::-1].astype(np.float32))[:, ::-1], np.linspace(0, 2, 300)
+    assert not Q_csr.has_sorted_indices
     before = [array.copy() for array in (Q, P, triplets, weights, Q_csr.data, Q_csr.indices, Q_csr.indptr)]
     model.fit_triplets(triplets, Q, P, sample_weight=weights)
     model.partial_fit_triplets(triplets, Q_csr, P)

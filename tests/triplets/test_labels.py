@@ -249,5 +249,5 @@ def test_a_missing_label_of_any_kind_is_refused(labels):
 
 
 def test_a_ragged_sequence_of_labels_is_refused_by_name():
-    with pytest.raises(ValueError, match="y must be a 1-D sequence"):
+    with pytest.raises(ValueError, match="y cannot be read as an array"):
         from_labels([["a"], ["a", "b"]], 5)

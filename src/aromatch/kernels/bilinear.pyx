@@ -6,7 +6,7 @@ from .rows cimport Pair, RowView, Workspace, floating, read_pair, spread
 from .vectors cimport bilinear_form
 
 
-def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, floating[:, ::1] A, bint squared, floating[::1] out):
+def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, const floating[:, ::1] A, bint squared, floating[::1] out):
     """Write ``q'Ap`` for every row of `numbers`: q a row of Q, p a row of P or the difference of two.
 
     With `squared`, both are squared by element first: the variance under a diagonal covariance.
@@ -32,7 +32,7 @@ def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, floating[:, ::1] 
             out[t] = <floating>bilinear_form(&A[0, 0], x)
 
 
-def quadratic_forms(RowView X, const int64_t[:, ::1] numbers, floating[:, ::1] A, floating[::1] out):
+def quadratic_forms(RowView X, const int64_t[:, ::1] numbers, const floating[:, ::1] A, floating[::1] out):
     """Write ``x'Ax``, x a row of X (one column in `numbers`) or the difference of two rows (two columns)."""
     cdef Workspace space = Workspace(A.shape[0], A.shape[0], sizeof(floating))
     cdef Pair *x = &space.pair

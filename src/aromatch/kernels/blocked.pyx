@@ -95,19 +95,20 @@ def learn(
 
 def fold(
     floating[:, ::1] W, floating[:, ::1] Omega, floating[:, ::1] Lambda,
-    floating[:, ::1] A, floating[:, ::1] B, double[:, ::1] steps, Py_ssize_t pending,
+    floating[:, ::1] A, floating[:, ::1] B, double[:, ::1] steps, int64_t[::1] counts,
 ):
-    """Put the first `pending` updates into the matrices, in place."""
-    cdef Py_ssize_t m = W.shape[0], n = W.shape[1]
+    """Put all that is pending into the matrices, in place."""
+    cdef Py_ssize_t m = W.shape[0], n = W.shape[1], pending = counts[3]
     cdef Workspace space = Workspace(0, 0, sizeof(floating), pending * max(m, n))
     cdef floating *scaled = <floating *>space.take(pending * max(m, n))
     if pending:
         with nogil:
             fold_all(
                 &W[0, 0], &Omega[0, 0], &Lambda[0, 0], m, n, &A[0, 0], &B[0, 0], &steps[0, 0], pending, scaled)
+            counts[3] = 0
 
 
-def projections(RowView X, const int64_t[:, ::1] numbers, floating[:, ::1] A, floating[:, ::1] out):
+def projections(RowView X, const int64_t[:, ::1] numbers, const floating[:, ::1] A, floating[:, ::1] out):
     """Write ``A x``, x a row of X (one column in `numbers`) or the difference of two rows (two columns)."""
     cdef Workspace space = Workspace(A.shape[1], A.shape[1], sizeof(floating))
     cdef Pair *x = &space.pair

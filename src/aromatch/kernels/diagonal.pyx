@@ -1,5 +1,6 @@
 """d-AROMA: equations (5) and (6), and the inverse form of (6)."""
 
+from libc.math cimport isfinite
 from libc.stdint cimport int64_t
 
 from .rounds cimport asks_for_update, note
@@ -12,7 +13,10 @@ def learn(
     double[:, ::1] record, floating[:, ::1] W, floating[:, ::1] Sigma, double r, bint only_mistakes, bint inverse,
     int64_t[::1] counts,
 ):
-    """Learn the triplets in their order, in place."""
+    """Learn the triplets in their order, in place; stop before one whose score overflows.
+
+    Returns the number of triplets learned.
+    """
     cdef Py_ssize_t m = W.shape[0], n = W.shape[1]
     cdef Workspace space = Workspace(m, n, sizeof(floating), m + 2 * n)
     cdef Pair *x = &space.pair
@@ -51,6 +55,9 @@ def learn(
                     spread(p2, x.p_columns, x.k_p, p2_full, n)
                     x2.p_full = p2_full
                 variance = bilinear_form(&Sigma[0, 0], &x2)
+            if not isfinite(margin + variance):
+                with gil:
+                    return t
             if updates:
                 alpha = (1 - margin) / (variance + r_t)
                 scale = (1 / r_t if inverse else 1 / (variance + r_t))
@@ -64,6 +71,7 @@ def learn(
                     else:
                         update_sparse_row(w, s, p, p2, x.p_columns, x.k_p, alpha_q, <floating>(q2[i] * scale), floor, inverse)
             note(&counts[0], &record[t, 0] if record is not None else NULL, margin, variance, updates)
+    return triplets.shape[0]
 
 
 # Sigma shrinks by ``1 - s x^2 / (variance + r)``, two numbers that nearly agree when one cell carries the whole

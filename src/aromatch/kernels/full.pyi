@@ -17,13 +17,12 @@ def learn_triplets(
 ) -> int: ...
 def learn_labels(
     X: RowView,
+    first: int,
     signs: Any,
-    weights: Any,
     w: Any,
     Sigma: Any,
     diagonal: bool,
     r: float,
-    counts: Any,
 ) -> int: ...
 def quadratic_forms(
     Q: RowView,

@@ -91,25 +91,24 @@ def learn_triplets(
 
 
 def learn_labels(
-    RowView X, const double[::1] signs, const double[::1] weights, floating[::1] w, floating[:, ::1] Sigma,
-    bint diagonal, double r, int64_t[::1] counts,
+    RowView X, Py_ssize_t first, const double[::1] signs, floating[::1] w, floating[:, ::1] Sigma,
+    bint diagonal, double r,
 ):
-    """Learn the rows of X with labels +1 and -1 in their order, in place; returns the number learned."""
+    """Learn the rows of X from `first` on with labels +1 and -1, in place; returns the number learned."""
     cdef Py_ssize_t width = w.shape[0]
     cdef Workspace space = Workspace(width, 0, sizeof(floating), width)
     cdef floating *x = <floating *>space.pair.q
     cdef floating *Sigma_x = <floating *>space.take(width)
     cdef Py_ssize_t *columns = space.pair.q_columns
     cdef Py_ssize_t t, k, found
-    cdef double r_t
+    cdef int64_t[3] counts = [0, 0, 0]
     with nogil:
         for t in range(signs.shape[0]):
-            found = gather(&X.rows, t, x, columns)
+            found = gather(&X.rows, first + t, x, columns)
             for k in range(found):
                 x[k] *= <floating>signs[t]
-            r_t = r if weights is None else r / weights[t]
             if not step(
-                x, columns, found, &w[0], &Sigma[0, 0], width, diagonal, r_t, False, Sigma_x, &counts[0], NULL,
+                x, columns, found, &w[0], &Sigma[0, 0], width, diagonal, r, False, Sigma_x, counts, NULL,
             ):
                 with gil:
                     return t
@@ -117,7 +116,7 @@ def learn_labels(
 
 
 def quadratic_forms(
-    RowView Q, RowView P, const int64_t[:, ::1] numbers, floating[:, ::1] Sigma, floating[::1] out,
+    RowView Q, RowView P, const int64_t[:, ::1] numbers, const floating[:, ::1] Sigma, floating[::1] out,
 ):
     """Write ``vec(q p')' Sigma vec(q p')``, p a row of P (two columns in `numbers`) or the difference of two."""
     cdef Py_ssize_t m = Q.rows.n_columns, n = P.rows.n_columns

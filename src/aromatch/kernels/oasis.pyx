@@ -1,5 +1,6 @@
 """OASIS: passive-aggressive steps on the triplet hinge."""
 
+from libc.math cimport isfinite
 from libc.stdint cimport int64_t
 
 from .rounds cimport note
@@ -11,7 +12,10 @@ def learn(
     RowView Q, RowView P, RowView N, const int64_t[:, ::1] triplets, const double[::1] weights,
     double[:, ::1] record, floating[:, ::1] W, double C, int64_t[::1] counts,
 ):
-    """Learn the triplets in their order, in place."""
+    """Learn the triplets in their order, in place; stop before one whose score overflows.
+
+    Returns the number of triplets learned.
+    """
     cdef Py_ssize_t m = W.shape[0], n = W.shape[1]
     cdef Workspace space = Workspace(m, n, sizeof(floating))
     cdef Pair *x = &space.pair
@@ -28,6 +32,9 @@ def learn(
             read_pair(x, q, &Q.rows, triplets[t, 0], &P.rows, triplets[t, 1], &N.rows, triplets[t, 2])
             p_full = <floating *>x.p_full
             margin = bilinear_form(&W[0, 0], x)
+            if not isfinite(margin):
+                with gil:
+                    return t
             C_t = C if weights is None else C * weights[t]
             updates = margin < 1 and x.k_q > 0 and x.k_p > 0 and C_t > 0
             if updates:
@@ -48,3 +55,4 @@ def learn(
                         for k in range(x.k_p):
                             w[x.p_columns[k]] += tau_q * p[k]
             note(&counts[0], &record[t, 0] if record is not None else NULL, margin, 0, updates)
+    return triplets.shape[0]

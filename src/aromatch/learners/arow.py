@@ -20,9 +20,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _checks as checks
-from .._rows import MatrixLike, read_rows
+from .._progress import pieces
+from .._rows import MatrixLike, check_structure, read_all
 from ..kernels.full import learn_labels
-from .inputs import check_dtype
+from .inputs import LARGEST, LARGEST_SCALE_OF_A_COVARIANCE, check_dtype
 
 
 class AROW(ClassifierMixin, BaseEstimator):
@@ -78,7 +79,10 @@ class AROW(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: MatrixLike) -> NDArray[Any]:
         """Give the margin of each row; positive speaks for ``classes_[1]``."""
         check_is_fitted(self)
+        check_structure(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        if (square := read_all(X, "X").largest_square) > LARGEST[self._w.dtype.name]:
+            raise ValueError(f"a row of X has |x|^2 = {square:.1e}, too large for a model in {self._w.dtype}")
         return np.asarray(X.astype(self._w.dtype, copy=False) @ self._w)
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
@@ -102,31 +106,38 @@ class AROW(ClassifierMixin, BaseEstimator):
         r = checks.check_number(self.r, "r", above=0)
         is_diagonal = checks.check_choice(self.covariance, "covariance", ("full", "diagonal")) == "diagonal"
         dtype = check_dtype(self.dtype)
-        before = dict(self.__dict__)
+        before, has_begun = dict(self.__dict__), False
         try:
+            check_structure(X, "X")
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=starts)
             if starts:
                 self.classes_ = _two_classes(y if classes is None else classes)
                 self._begin(X.shape[1], dtype, is_diagonal)
+            elif classes is not None and not np.array_equal(_two_classes(classes), self.classes_):
+                raise ValueError(f"classes must stay {self.classes_.tolist()}, got {np.unique(classes).tolist()}")
             elif (is_diagonal, dtype) != (self._is_diagonal, self._w.dtype):
                 raise ValueError("covariance and dtype must stay as they are while the model goes on learning")
             unknown = np.setdiff1d(y, self.classes_)
             if len(unknown):
                 raise ValueError(f"y has labels {unknown.tolist()} that are not in classes {self.classes_.tolist()}")
             signs = np.where(y == self.classes_[1], 1.0, -1.0)
-            view, _, square = read_rows(X, "X", [np.arange(X.shape[0], dtype=np.int64)])
-            limit = 1e20 if is_diagonal else {"float64": 1e11, "float32": 1e6}[dtype.name]
+            view, _, square = read_all(X, "X")
+            limit = (LARGEST if is_diagonal else LARGEST_SCALE_OF_A_COVARIANCE)[dtype.name]
             if square / r > limit:
                 raise ValueError(
                     f"X has a row with |x|^2 / r = {square / r:.1e}, over {limit:.0e}, the most that AROW carries in "
                     f"{dtype.name}; scale the rows down or raise r"
                 )
-            learned = learn_labels(view, signs, None, self._w, self._Sigma, is_diagonal, r, self._counts)
-            if learned < len(signs):
-                raise FloatingPointError(f"row {learned}: rounding has used up the covariance; larger r avoids this")
-        except Exception:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+            has_begun = True
+            for piece in pieces(len(signs)):
+                learned = learn_labels(view, piece.start, signs[piece], self._w, self._Sigma, is_diagonal, r)
+                if learned < len(signs[piece]):
+                    at = piece.start + learned
+                    raise FloatingPointError(f"row {at}: rounding has used up the covariance; larger r avoids this")
+        except BaseException as error:
+            if isinstance(error, Exception) or not has_begun:
+                self.__dict__.clear()
+                self.__dict__.update(before)
             raise
         return self
 
@@ -136,7 +147,6 @@ class AROW(ClassifierMixin, BaseEstimator):
         self._w = np.zeros(width, dtype=dtype)
         self._Sigma = np.ones((1, width), dtype=dtype) if is_diagonal else np.eye(width, dtype=dtype)
         self._is_diagonal = is_diagonal
-        self._counts = np.zeros(3, dtype=np.int64)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_w")

@@ -16,32 +16,34 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _checks as checks
-from .._progress import progress_bar
-from .._rows import Matrix, MatrixLike, as_matrix, as_single_row, check_finite, read_rows
+from .._progress import pieces, progress_bar
+from .._rows import Matrix, MatrixLike, as_matrix, as_single_row, check_structure, read_all, read_rows
 from ..evaluation import evaluate_retrieval
 from ..kernels.bilinear import forms
+from ..kernels.rows import RowView
 from ..store import write_model
 from ..triplets import stream_from_labels
 from .files import to_parts
 from .inputs import (
+    LARGEST,
     Block,
     check_dtype,
     check_pairs,
     check_scale,
     check_triplets,
     check_width,
+    feature_names,
     initial_W,
+    product,
     read_both,
 )
 
 _ROW_ZERO = np.zeros(1, dtype=np.int64)
 _TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
 _BROKEN = (
-    "triplet {}: rounding has used up the covariance, no variance is left to learn with; the model holds what came "
-    "before. Larger r, rows of unit norm or float64 avoid this"
+    "triplet {}: rounding has used up the covariance, no variance is left to learn with; {}. "
+    "Larger r, rows of unit norm or float64 avoid this"
 )
-# A kernel call is kept to roughly this many cells touched, so that Ctrl-C is answered within a moment.
-_CELLS_PER_CALL = 2**26
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,8 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         array of shape (n_queries, n_objects)
         """
         Q, P = self._check_both(Q, P)
-        check_finite(Q, "Q")
-        if P is not Q:
-            check_finite(P, "P")
+        square = read_all(Q, "Q").largest_square
+        self._check_square(square if P is Q else max(square, read_all(P, "P").largest_square))
         return self._scores(Q, P)
 
     def pair_score(self, Q: MatrixLike, P: MatrixLike | None, pairs: ArrayLike | None = None) -> NDArray[Any]:
@@ -130,8 +131,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def score(self, X: MatrixLike, y: ArrayLike) -> float:
         """Mean average precision when every row of X looks for the other rows with its label."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = self._check_rows(X)
         return evaluate_retrieval(self, X, y).mean_average_precision
 
     # -- copies and files ---------------------------------------------------------------------------------
@@ -147,6 +147,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         `random_state` that is an object is not stored; it comes back as None.
         """
         check_is_fitted(self)
+        self._check_state(self._state, self.n_features_in_, self.n_object_features_in_)
         write_model(path, *to_parts(self))
 
     # -- shared by the subclasses -------------------------------------------------------------------------
@@ -163,29 +164,56 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Check that arrays from a file are a state of this learner with its parameters."""
         shapes = {name: array.shape for name, array in state.items()}
         if shapes != self._shapes(m, n):
-            raise ValueError(f"its arrays are {shapes}, expected {self._shapes(m, n)}")
+            raise ValueError(f"the arrays of the model are {shapes}, expected {self._shapes(m, n)}")
 
     @property
     def _n_features_out(self) -> int:
         return int(self.n_object_features_in_)
 
+    def _check_rows(self, X: MatrixLike) -> Matrix:
+        """Check the rows of a scikit-learn method, with its messages."""
+        check_is_fitted(self)
+        check_structure(X, "X")
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        self._check_square(read_all(X, "X").largest_square)
+        return X
+
     def _check_both(self, Q: Any, P: Any) -> tuple[Matrix, Matrix]:
         check_is_fitted(self)
+        self._check_names(Q)
         Q_matrix = as_matrix(Q, "Q")
         P_matrix = Q_matrix if P is None or P is Q else as_matrix(P, "P")
         check_width(Q_matrix, "Q", self.n_features_in_)
         check_width(P_matrix, "Q (as P, which is None)" if P is None else "P", self.n_object_features_in_)
         return Q_matrix, P_matrix
 
+    def _check_names(self, Q: Any) -> None:
+        """Refuse a data frame with other columns than the model was learned on."""
+        names, known = feature_names(Q), getattr(self, "feature_names_in_", None)
+        if names is not None and known is not None and names != list(known):
+            raise ValueError(f"Q has the columns {names[:5]}..., but the model was learned on {list(known)[:5]}...")
+
+    def _check_square(self, square: float) -> None:
+        """Refuse rows that are too large for the model's precision."""
+
     @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
-        """Put every attribute back when something is refused; an interrupt keeps what was learned."""
-        before = dict(self.__dict__)
+    def _unchanged_on_error(self) -> Iterator[Callable[[], None]]:
+        """Put every attribute back when something is refused.
+
+        Gives a function to call when learning begins: from then on an interrupt keeps what was learned.
+        """
+        before, has_begun = dict(self.__dict__), False
+
+        def begin() -> None:
+            nonlocal has_begun
+            has_begun = True
+
         try:
-            yield
-        except Exception:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+            yield begin
+        except BaseException as error:
+            if isinstance(error, Exception) or not has_begun:
+                self.__dict__.clear()
+                self.__dict__.update(before)
             raise
 
 
@@ -213,8 +241,8 @@ class TripletLearner(Similarity):
     def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
         raise NotImplementedError
 
-    def _learn(self, block: Block) -> int | None:
-        """Learn a block in place; give the number learned when the kernel can stop early."""
+    def _learn(self, block: Block) -> int:
+        """Learn a block in place; give the number learned, which is less when one could not be."""
         raise NotImplementedError
 
     def _check_params(self) -> float:
@@ -228,19 +256,22 @@ class TripletLearner(Similarity):
 
         A triplet is a random row, a random other row with the same label and a random row with another.
         """
-        with self._unchanged_on_error():
+        with self._unchanged_on_error() as begin:
             self._check_common_params()
+            check_structure(X, "X")
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None)
             if X.shape[0] < 2:
                 raise ValueError(f"X must have at least two rows to compare, got n_samples = {X.shape[0]}")
-            view, _, square = read_rows(X, "X", [np.arange(X.shape[0], dtype=np.int64)])
+            view, _, square = read_all(X, "X")
+            stream = stream_from_labels(y, self.n_triplets, self.random_state)
             self.__dict__.pop("_state", None)
             self._begin(X.shape[1], X.shape[1])
+            begin()
             with self._bar(self.n_triplets) as advance:
-                for triplets in stream_from_labels(y, self.n_triplets, self.random_state):
+                for triplets in stream:
                     block = Block(view, view, view, triplets, None)
                     self._check_scale(block, square, square)
-                    self._learn_in_pieces(block, advance)
+                    self._learn_in_pieces(block, advance, "the model is as it was before")
         return self
 
     def fit_triplets(
@@ -260,12 +291,9 @@ class TripletLearner(Similarity):
         Q : array or CSR matrix of shape (n_queries, m)
         P : array or CSR matrix of shape (n_objects, n), default Q
         sample_weight : array of shape (N,), optional
-            A triplet with weight w is learned with ``r / w`` in place of r; 0 leaves it out.
+            A triplet with weight w is learned with ``r / w`` in place of r; with 0 it is counted, but changes nothing.
         """
-        with self._unchanged_on_error():
-            self.__dict__.pop("_state", None)
-            self.__dict__.pop("feature_names_in_", None)
-            return self.partial_fit_triplets(triplets, Q, P, sample_weight=sample_weight)
+        return self._fit_triplets(triplets, Q, P, sample_weight, starts=True)
 
     def partial_fit_triplets(
         self,
@@ -279,8 +307,15 @@ class TripletLearner(Similarity):
 
         Takes the same arguments as `fit_triplets`. Only rows that the triplets name are looked at.
         """
-        with self._unchanged_on_error():
+        return self._fit_triplets(triplets, Q, P, sample_weight, starts=False)
+
+    def _fit_triplets(self, triplets: Any, Q: Any, P: Any, sample_weight: Any, *, starts: bool) -> Self:
+        with self._unchanged_on_error() as begin:
+            if starts:
+                self.__dict__.pop("_state", None)
+                self.__dict__.pop("feature_names_in_", None)
             self._check_common_params()
+            self._check_names(Q)
             Q_matrix = as_matrix(Q, "Q")
             P_matrix = Q_matrix if P is None or P is Q else as_matrix(P, "P")
             numbers = check_triplets(triplets, Q_matrix, P_matrix)
@@ -288,10 +323,14 @@ class TripletLearner(Similarity):
             self._check_widths(Q_matrix, P_matrix)
             rows = read_both(Q_matrix, P_matrix, numbers)
             block = Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights)
+            if not hasattr(self, "_state") and (names := feature_names(Q)) is not None:
+                self.feature_names_in_ = np.array(names, dtype=object)
             self._begin(Q_matrix.shape[1], P_matrix.shape[1])
             self._check_scale(block, rows.query_square, rows.object_square)
+            begin()
+            kept = "the model is as it was before" if starts else "the triplets before it are learned"
             with self._bar(len(numbers)) as advance:
-                self._learn_in_pieces(block, advance)
+                self._learn_in_pieces(block, advance, kept)
         return self
 
     def learn_one(
@@ -306,7 +345,7 @@ class TripletLearner(Similarity):
         Judgement
             What the model thought before it learned: margin, its standard deviation, loss, updated.
         """
-        with self._unchanged_on_error():
+        with self._unchanged_on_error() as begin:
             self._check_common_params()
             query, good, bad = (
                 as_single_row(q, "q"),
@@ -326,8 +365,9 @@ class TripletLearner(Similarity):
             block = Block(read[0].view, read[1].view, read[2].view, _TRIPLET_ZERO, weights, record)
             self._begin(query.shape[1], good.shape[1])
             self._check_scale(block, read[0].largest_square, max(read[1].largest_square, read[2].largest_square))
+            begin()
             if self._learn(block) == 0:
-                raise FloatingPointError(_BROKEN.format(0))
+                raise FloatingPointError(_BROKEN.format(0, "the model is as it was before"))
         margin, variance, updated = record[0]
         std = float(np.sqrt(variance)) if hasattr(self, "_variances") else None
         return Judgement(float(margin), std, max(0.0, 1.0 - float(margin)), bool(updated))
@@ -361,21 +401,19 @@ class TripletLearner(Similarity):
         are can serve the learned score. This is the query side only: objects stay untransformed, and the
         rows of ``transform(X)`` are not meant to be compared with each other.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self._queries_times_W(X)
+        return self._queries_times_W(self._check_rows(X))
 
     @available_if(lambda self: hasattr(self, "_variances"))
     def pair_std(self, Q: MatrixLike, P: MatrixLike | None, pairs: ArrayLike | None = None) -> NDArray[Any]:
         """Give the standard deviation of each `pair_score` under the learned distribution."""
         Q, P = self._check_both(Q, P)
-        return _roots(self._variances(*read_both(Q, P, check_pairs(pairs, Q, P))[:3]))
+        return _roots(self._over_pairs(self._variances, Q, P, check_pairs(pairs, Q, P)))
 
     @available_if(lambda self: hasattr(self, "_variances"))
     def margin_std(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
         """Give the standard deviation of each of the `margins` under the learned distribution."""
         Q, P = self._check_both(Q, P)
-        return _roots(self._variances(*read_both(Q, P, check_triplets(triplets, Q, P))[:3]))
+        return _roots(self._over_pairs(self._variances, Q, P, check_triplets(triplets, Q, P)))
 
     # -- inside -------------------------------------------------------------------------------------------
 
@@ -389,10 +427,12 @@ class TripletLearner(Similarity):
         self._check_common_params()
         for name, array in state.items():
             expected = self._dtypes.get(name, check_dtype(self.dtype))
-            if array.dtype != expected or not np.isfinite(array).all():
-                raise ValueError(f"its array {name!r} is not finite numbers of type {expected}")
+            if array.dtype != expected:
+                raise ValueError(f"the model's {name} is {array.dtype}, but its dtype says {expected}")
+            if not np.isfinite(array).all():
+                raise ValueError(f"the model's {name} contains NaN or infinity")
         if (state["counts"] < 0).any():
-            raise ValueError("its counts are negative")
+            raise ValueError("the model's counts are negative")
 
     @property
     def _counts(self) -> NDArray[np.int64]:
@@ -427,6 +467,8 @@ class TripletLearner(Similarity):
     def _begin(self, m: int, n: int) -> None:
         """Start from `init` unless the model has begun."""
         if hasattr(self, "_state"):
+            if not self._state["W"].flags.writeable:  # mapped from a file, as joblib does for its workers
+                self._state = {name: array.copy() for name, array in self._state.items()}
             return
         dtype = check_dtype(self.dtype)
         cells = sum(int(np.prod(shape, dtype=object)) for shape in self._shapes(m, n).values())
@@ -444,31 +486,46 @@ class TripletLearner(Similarity):
         limit = self._largest_scale[precision]
         check_scale(block, query_square, object_square, self._check_params(), precision, limit, type(self).__name__)
 
-    def _learn_in_pieces(self, block: Block, advance: Callable[[int], None]) -> None:
-        cells = sum(array.size for array in self._state.values())
-        size = max(1, min(2**16, _CELLS_PER_CALL // cells))
-        for start in range(0, len(block.triplets), size):
-            piece = slice(start, start + size)
+    def _learn_in_pieces(self, block: Block, advance: Callable[[int], None], kept: str) -> None:
+        for piece in pieces(len(block.triplets)):
             triplets, weights = block.triplets[piece], block.weights
             learned = self._learn(
                 block._replace(triplets=triplets, weights=None if weights is None else weights[piece])
             )
-            if learned is not None and learned < len(triplets):
-                raise FloatingPointError(_BROKEN.format(start + learned))
+            if learned < len(triplets):
+                raise FloatingPointError(_BROKEN.format(piece.start + learned, kept))
             advance(len(triplets))
 
+    def _check_square(self, square: float) -> None:
+        precision = self._state["W"].dtype.name
+        if square > LARGEST[precision]:
+            raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in {precision}")
+
     def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
-        W = self._state["W"]
-        return np.asarray(Q.astype(W.dtype, copy=False) @ W)
+        return product(Q, self._state["W"])
 
     def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
-        wanted = self._queries_times_W(Q)
-        return np.asarray((P.astype(wanted.dtype, copy=False) @ wanted.T).T)
+        return product(P, self._queries_times_W(Q).T).T
 
     def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        return self._over_pairs(self._forms, Q, P, numbers)
+
+    def _forms(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """``q'Wp`` for rows (query, object) or (query, preferred, other)."""
         W = self._state["W"]
         out = np.empty(len(numbers), dtype=W.dtype)
-        forms(*read_both(Q, P, numbers)[:3], W, False, out)
+        forms(queries, objects, numbers, W, False, out)
+        return out
+
+    def _over_pairs(
+        self, compute: Callable[..., NDArray[Any]], Q: Matrix, P: Matrix, numbers: NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """Look at the rows once, then compute a piece at a time."""
+        rows = read_both(Q, P, numbers)
+        self._check_square(max(rows.query_square, rows.object_square))
+        out = np.empty(len(numbers), dtype=self._state["W"].dtype)
+        for piece in pieces(len(numbers)):
+            out[piece] = compute(rows.queries, rows.objects, rows.numbers[piece])
         return out
 
 

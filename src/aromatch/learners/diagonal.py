@@ -121,8 +121,8 @@ class DiagonalAROMA(TripletLearner):
     def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
         return {"Sigma": np.ones((m, n), dtype=dtype)}
 
-    def _learn(self, block: Block) -> None:
-        diagonal.learn(
+    def _learn(self, block: Block) -> int:
+        return diagonal.learn(
             *block,
             self._state["W"],
             self._state["Sigma"],

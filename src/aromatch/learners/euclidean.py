@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._rows import Matrix, MatrixLike, as_float64
+from .._rows import Matrix, MatrixLike, as_float64, check_structure
 from .base import Similarity
 from .inputs import read_both
 
@@ -38,6 +38,7 @@ class Euclidean(Similarity):
     def fit(self, X: MatrixLike, y: ArrayLike | None = None) -> Self:
         """Note the number of features; there is nothing to learn."""
         with self._unchanged_on_error():
+            check_structure(X, "X")
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
             self.n_object_features_in_ = X.shape[1]
             self._state = {}
@@ -51,8 +52,7 @@ class Euclidean(Similarity):
 
     def transform(self, X: MatrixLike) -> Matrix:
         """Give X as it is: ``M = I`` needs no other space."""
-        check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self._check_rows(X)
 
     @classmethod
     def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
@@ -75,6 +75,8 @@ def _squared_distances(Q: Matrix, P: Matrix, rows: NDArray[np.int64], others: ND
     for start in range(0, len(rows), _PAIRS_AT_ONCE):
         piece = slice(start, start + _PAIRS_AT_ONCE)
         difference: Matrix = Q[rows[piece]].astype(np.float64) - P[others[piece]].astype(np.float64)
-        dense = np.asarray(difference.toarray() if sparse.issparse(difference) else difference)
-        out[piece] = np.einsum("ij,ij->i", dense, dense)
+        if sparse.issparse(difference):
+            out[piece] = np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
+        else:
+            out[piece] = np.einsum("ij,ij->i", np.asarray(difference), np.asarray(difference))
     return out

@@ -30,7 +30,6 @@ algorithm up to rounding; a saved file keeps pending terms as they are, and read
 forms, and small matrices, where it would not pay, take the plain loop (`kernels.factored`).
 """
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,15 +41,13 @@ from ..kernels import blocked, factored
 from ..kernels.bilinear import quadratic_forms
 from ..kernels.rows import RowView
 from .base import TripletLearner
-from .inputs import Block, read_both
+from .inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block, product
 
 _COVARIANCE_UPDATES = {
     "jacobi": factored.JACOBI,
     "gauss_seidel": factored.GAUSS_SEIDEL,
     "joint": factored.JOINT,
 }
-
-_PAIRS_AT_ONCE = 2**12
 
 
 class FactoredAROMA(TripletLearner):
@@ -109,8 +106,7 @@ class FactoredAROMA(TripletLearner):
     array([0.36, 0.27])
     """
 
-    # Beyond these, a single downdate leaves a variance that rounding can turn negative.
-    _largest_scale: ClassVar[dict[str, float]] = {"float64": 1e11, "float32": 1e6}
+    _largest_scale: ClassVar[dict[str, float]] = LARGEST_SCALE_OF_A_COVARIANCE
 
     def __init__(
         self,
@@ -197,8 +193,7 @@ class FactoredAROMA(TripletLearner):
         if in_blocks:
             return blocked.learn(*block, *matrices, *pending, self.r, only_mistakes, state["counts"])
         if state["counts"][3]:  # left from before these parameters were set
-            blocked.fold(*matrices, *pending, int(state["counts"][3]))
-            state["counts"][3] = 0
+            blocked.fold(*matrices, *pending, state["counts"])
         return factored.learn(
             *block,
             *matrices,
@@ -234,14 +229,14 @@ class FactoredAROMA(TripletLearner):
         a, b, steps = self._pending()
         wanted = super()._queries_times_W(Q)
         if len(a):
-            wanted += ((Q.astype(a.dtype, copy=False) @ a.T) * steps[:, 0]) @ b
+            wanted += (product(Q, a.T) * steps[:, 0]) @ b
         return wanted
 
-    def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
+    def _forms(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        scores = super()._forms(queries, objects, numbers)
         a, b, steps = self._pending()
-        scores = super()._pair_scores(Q, P, numbers)
-        for piece, of_queries, of_objects in self._projected(*read_both(Q, P, numbers)[:3], a, b):
-            scores[piece] += (of_queries * of_objects) @ steps[:, 0]
+        if len(a):
+            scores += (_projected(queries, numbers[:, :1], a) * _projected(objects, numbers[:, 1:], b)) @ steps[:, 0]
         return scores
 
     def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
@@ -251,22 +246,17 @@ class FactoredAROMA(TripletLearner):
         p_variances = np.empty(len(numbers), dtype=Omega.dtype)
         quadratic_forms(queries, np.ascontiguousarray(numbers[:, :1]), Lambda, q_variances)
         quadratic_forms(objects, np.ascontiguousarray(numbers[:, 1:]), Omega, p_variances)
-        for piece, of_queries, of_objects in self._projected(queries, objects, numbers, a, b):
-            q_variances[piece] -= of_queries**2 @ steps[:, 1]
-            p_variances[piece] -= of_objects**2 @ steps[:, 2]
+        if len(a):
+            q_variances -= _projected(queries, numbers[:, :1], a) ** 2 @ steps[:, 1]
+            p_variances -= _projected(objects, numbers[:, 1:], b) ** 2 @ steps[:, 2]
         return np.asarray(np.maximum(q_variances, 0) * np.maximum(p_variances, 0))
 
-    def _projected(
-        self, queries: RowView, objects: RowView, numbers: NDArray[np.int64], a: NDArray[Any], b: NDArray[Any]
-    ) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any]]]:
-        """Pieces of the pairs with their ``a_k'q`` and ``b_k'p``; nothing when nothing is pending."""
-        for start in range(0, len(numbers) if len(a) else 0, _PAIRS_AT_ONCE):
-            piece = slice(start, start + _PAIRS_AT_ONCE)
-            of_queries = np.empty((len(numbers[piece]), len(a)), dtype=a.dtype)
-            of_objects = np.empty_like(of_queries)
-            blocked.projections(queries, np.ascontiguousarray(numbers[piece, :1]), a, of_queries)
-            blocked.projections(objects, np.ascontiguousarray(numbers[piece, 1:]), b, of_objects)
-            yield piece, of_queries, of_objects
+
+def _projected(rows: RowView, numbers: NDArray[np.int64], vectors: NDArray[Any]) -> NDArray[Any]:
+    """Products of rows, or differences of two rows, with each of the vectors."""
+    out = np.empty((len(numbers), len(vectors)), dtype=vectors.dtype)
+    blocked.projections(rows, np.ascontiguousarray(numbers), vectors, out)
+    return out
 
 
 def _block_size(m: int, n: int) -> int:

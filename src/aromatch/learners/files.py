@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,16 @@ def to_parts(model: Any) -> Parts:
     arrays = {f"state.{name}": array for name, array in model._state.items()}
     parameters: dict[str, Any] = {}
     for name, value in model.get_params(deep=False).items():
-        if isinstance(value, np.ndarray | list | tuple):
-            arrays[f"parameter.{name}"] = np.asarray(value, dtype=np.float64)
+        if name == "init" and not isinstance(value, str) and np.ndim(value) > 0:
+            array = np.asarray(value)
+            arrays[f"parameter.{name}"] = array if array.dtype == np.float32 else array.astype(np.float64)
         elif isinstance(value, np.random.RandomState | np.random.Generator):
             warnings.warn(f"{name} is an object and is not stored: it loads as None", stacklevel=3)
             parameters[name] = None
         elif isinstance(value, type | np.dtype):
             parameters[name] = np.dtype(value).name
+        elif isinstance(value, Real) and not isinstance(value, bool | np.bool_ | Integral):
+            parameters[name] = float(value)
         else:
             parameters[name] = value.item() if isinstance(value, np.generic) else value
     names = getattr(model, "feature_names_in_", None)

@@ -21,7 +21,7 @@ from .. import _checks as checks
 from ..kernels import full
 from ..kernels.rows import RowView
 from .base import TripletLearner
-from .inputs import Block
+from .inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
 
 _MOST_CELLS = 5_000
 
@@ -74,8 +74,7 @@ class FullAROMA(TripletLearner):
     (9, 9)
     """
 
-    # Beyond these, a single downdate leaves a variance that rounding can turn negative.
-    _largest_scale: ClassVar[dict[str, float]] = {"float64": 1e11, "float32": 1e6}
+    _largest_scale: ClassVar[dict[str, float]] = LARGEST_SCALE_OF_A_COVARIANCE
 
     def __init__(
         self,

@@ -1,5 +1,6 @@
 """What the learners accept, checked: parameters, row numbers, and the rows that they name."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,15 +36,19 @@ class Block(NamedTuple):
     """Where to write margin, variance and whether it was an update, for each triplet."""
 
 
-# Squares, and squares over r, beyond these could overflow inside an update.
-_LARGEST = {"float64": 1e200, "float32": 1e25}
+_ROWS_AT_ONCE = 2**12
+# Numbers beyond these could overflow inside an update: squares of rows, squares over r, W at the start.
+LARGEST = {"float64": 1e200, "float32": 1e25}
+# Largest |q|^2 |p|^2 / r of a covariance matrix: beyond, rounding can turn what a downdate leaves negative.
+LARGEST_SCALE_OF_A_COVARIANCE = {"float64": 1e11, "float32": 1e6}
 
 
 def check_dtype(dtype: Any) -> np.dtype[Any]:
     """Return the precision of a model as NumPy knows it."""
-    for precision in (np.dtype(np.float64), np.dtype(np.float32)):
-        if dtype in (precision.name, precision, precision.type):
-            return precision
+    if isinstance(dtype, str | type | np.dtype):
+        for precision in (np.dtype(np.float64), np.dtype(np.float32)):
+            if dtype in (precision.name, precision, precision.type):
+                return precision
     raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
 
 
@@ -54,21 +59,22 @@ def initial_W(init: Any, m: int, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         if init == "zero":
             return np.zeros((m, n), dtype=dtype)
         init = 1.0
-    if np.ndim(init) == 0:
+    if not isinstance(init, Sequence) and np.ndim(init) == 0:
         scale = checks.check_number(init, "init")
         if m != n:
             raise ValueError(f"init is a multiple of the identity, which needs m = n, got m = {m} and n = {n}")
         W = np.zeros((m, n), dtype=dtype)
-        np.fill_diagonal(W, scale)
+        with np.errstate(over="ignore"):  # refused below
+            np.fill_diagonal(W, scale)
     else:
-        array = np.asarray(init)
+        array = checks.as_array(init, "init")
         if array.dtype.kind not in "fiub":
             raise TypeError(f"init must be 'zero', 'identity', a number or an array of numbers, got {array.dtype}")
         if array.shape != (m, n):
             raise ValueError(f"init must have the shape ({m}, {n}), got {array.shape}")
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # refused below
             W = np.array(array, dtype=dtype, order="C")
-    if not np.isfinite(W).all():
+    if not np.abs(W).max() <= LARGEST[dtype.name]:
         raise ValueError(f"init contains NaN, infinity or numbers too large for {dtype}")
     return W
 
@@ -125,10 +131,13 @@ def check_scale(
     The largest squares of all rows give a bound; only when it is over the limit are triplets measured. `most`
     is the largest ``|q|^2 |p|^2 / r`` that this learner carries.
     """
-    largest, weights = _LARGEST[precision], block.weights
+    largest, weights = LARGEST[precision], block.weights
     heaviest = 1.0 if weights is None or not len(weights) else float(weights.max())
     if heaviest / r > largest:
-        raise ValueError(f"sample_weight / r is {heaviest / r:.1e}, over {largest:.0e}, too much for {precision}")
+        raise ValueError(
+            f"sample_weight / r (of OASIS, sample_weight * C) is {heaviest / r:.1e}, over {largest:.0e}, "
+            f"too much for {precision}"
+        )
     if max(query_square, object_square) > largest:
         raise ValueError(f"a row has |x|^2 = {max(query_square, object_square):.1e}, too large for dtype {precision}")
     limit = min(most, largest)
@@ -144,3 +153,22 @@ def check_scale(
             f"triplet {at}: |q|^2 |p_pos - p_neg|^2 sample_weight / r is {scales[at] / r:.1e}, over {limit:.0e}, the "
             f"most that {learner} carries in {precision}; scale the rows down (unit norm is usual) or raise r"
         )
+
+
+def feature_names(X: Any) -> list[str] | None:
+    """Give the names of a data frame's columns, when all are text; None for anything else."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not all(isinstance(column, str) for column in columns):
+        return None
+    return list(columns)
+
+
+def product(X: Matrix, M: NDArray[Any]) -> NDArray[Any]:
+    """``X @ M`` in the precision of M; rows of another precision are converted a few at a time."""
+    if X.dtype == M.dtype:
+        return np.asarray(X @ M)
+    out = np.empty((X.shape[0], M.shape[1]), dtype=M.dtype)
+    for start in range(0, X.shape[0], _ROWS_AT_ONCE):
+        piece = slice(start, start + _ROWS_AT_ONCE)
+        out[piece] = X[piece].astype(M.dtype) @ M
+    return out

@@ -81,12 +81,12 @@ class OASIS(TripletLearner):
         return {"W": (m, n), "counts": (3,)}
 
     def _check_params(self) -> float:
-        checks.check_number(self.C, "C", above=0)
-        return 1.0
+        # C w takes the place that w / r has in AROMA: both must not overflow.
+        return 1 / checks.check_number(self.C, "C", above=0)
 
     def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
         return {}
 
-    def _learn(self, block: Block) -> None:
+    def _learn(self, block: Block) -> int:
         state = self._state
-        oasis.learn(*block, state["W"], self.C, state["counts"])
+        return oasis.learn(*block, state["W"], self.C, state["counts"])

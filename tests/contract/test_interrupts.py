@@ -1,0 +1,127 @@
+"""Ctrl-C is answered within a moment and never leaves a model in between; and other ways models are shared."""
+
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+import aromatch as am
+from aromatch.kernels import blocked
+
+MODELS = [
+    am.DiagonalAROMA(),
+    am.OASIS(init="zero"),
+    am.FactoredAROMA(),
+    am.FactoredAROMA(covariance_update="joint"),
+    am.FullAROMA(),
+]
+models = pytest.mark.parametrize("model", MODELS, ids=repr)
+
+
+def rows(n_rows=60, width=24, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n_rows, width))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def interrupted(call, after=0.3):
+    """Run a call and press Ctrl-C; tell whether it was stopped."""
+    timer = threading.Timer(after, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        timer.cancel()
+    return False
+
+
+@models
+def test_an_interrupt_leaves_the_model_at_a_triplet_boundary(model):
+    X, triplets = rows(), np.random.default_rng(1).integers(60, size=(3_000_000, 3))
+    model = clone(model).fit_triplets(triplets[:0], X)
+    assert interrupted(lambda: model.partial_fit_triplets(triplets, X))
+    seen = model.n_triplets_seen_
+    assert 0 < seen < len(triplets)
+    again = clone(model).fit_triplets(triplets[:seen], X)
+    for name, array in model._state.items():
+        np.testing.assert_array_equal(array, again._state[name])
+
+
+def test_an_interrupt_before_learning_begins_keeps_the_model_that_was_there(monkeypatch):
+    model = am.DiagonalAROMA(n_triplets=10).fit(rows(), np.arange(60) % 3)
+    before = {name: array.tobytes() for name, array in model._state.items()}
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(am.DiagonalAROMA, "_start", stop)
+    for call in (
+        lambda: model.fit(rows(width=30), np.arange(60) % 3),
+        lambda: model.fit_triplets([[0, 1, 2]], rows(width=30)),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        assert model.n_features_in_ == 24
+        assert {name: array.tobytes() for name, array in model._state.items()} == before
+
+
+def test_what_is_pending_is_folded_once_even_when_interrupted_right_after():
+    X, triplets = rows(width=64), np.random.default_rng(2).integers(60, size=(21, 3))
+    model = am.FactoredAROMA().fit_triplets(triplets, X)
+    assert model._state["counts"][3] > 0
+    state, expected = model._state, model.W_
+    blocked.fold(
+        *(state[name] for name in ("W", "Omega", "Lambda", "pending_a", "pending_b", "pending_steps", "counts"))
+    )
+    assert state["counts"][3] == 0
+    np.testing.assert_allclose(model.W_, expected, atol=1e-12)
+
+
+def test_a_classifier_is_interrupted_between_rows():
+    X = rows(200_000, 60)
+    model = am.AROW()
+    assert interrupted(lambda: model.fit(X, np.random.default_rng(3).integers(2, size=len(X))))
+    assert np.isfinite(model.coef_).all()
+
+
+def test_long_readings_are_interrupted():
+    X, triplets = rows(width=60), np.random.default_rng(4).integers(60, size=(3_000_000, 3))
+    model = am.FactoredAROMA().fit_triplets(triplets[:100], X)
+    assert interrupted(lambda: model.margin_std(triplets, X))
+
+
+@models
+def test_workers_of_joblib_read_a_model_that_is_mapped_read_only(model):
+    X, triplets = rows(), np.random.default_rng(5).integers(60, size=(200, 3))
+    model = clone(model).fit_triplets(triplets, X)
+    found = Parallel(n_jobs=2, max_nbytes=100)(delayed(read_and_learn)(model, X, triplets) for _ in range(2))
+    expected = read_and_learn(model.copy(), X, triplets)
+    for one in found:
+        for a, b in zip(one, expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def read_and_learn(model, X, triplets):
+    readings = [model.margins(triplets, X), model.similarity(X), model.transform(X)]
+    if hasattr(model, "pair_std"):
+        readings.append(model.margin_std(triplets, X))
+    return [*readings, model.partial_fit_triplets(triplets, X).W_]
+
+
+def test_a_copy_is_read_by_threads_while_the_model_learns():
+    X, triplets = rows(), np.random.default_rng(6).integers(60, size=(100_000, 3))
+    model = am.DiagonalAROMA().fit_triplets(triplets[:1000], X)
+    frozen = model.copy()
+    expected = frozen.similarity(X)
+    with ThreadPoolExecutor(3) as pool:
+        learning = pool.submit(model.partial_fit_triplets, triplets, X)
+        readings = [pool.submit(frozen.similarity, X) for _ in range(50)]
+        for reading in readings:
+            np.testing.assert_array_equal(reading.result(), expected)
+        learning.result()
+    assert model.n_triplets_seen_ == 101_000
