@@ -136,6 +136,8 @@ def _used_rows(X: Matrix, numbers: list[RowNumbers]) -> tuple[Matrix, list[RowNu
 def _look(X: Matrix, numbers: list[RowNumbers]) -> tuple[RowView, tuple[int, int, float]]:
     in_csr = sparse.issparse(X)
     view = RowView.of_csr(X.shape, X.data, X.indices, X.indptr) if in_csr else RowView.of_dense(X)
+    if len(numbers) == 1 and len(numbers[0]) == 1:
+        return view, check_rows(view, numbers[0], _NO_MEMORY_OF_ROWS)
     # Remembering rows pays once there are many numbers; a single triplet of a large matrix should not.
     many = 4 * sum(map(len, numbers)) > X.shape[0]
     seen = np.zeros(X.shape[0], dtype=np.uint8) if many else _NO_MEMORY_OF_ROWS

@@ -81,7 +81,7 @@ class AROW(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         check_structure(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        if (square := read_all(X, "X").largest_square) > LARGEST[self._w.dtype.name]:
+        if (square := read_all(X, "X").largest_square) > LARGEST[self._w.dtype]:
             raise ValueError(f"a row of X has |x|^2 = {square:.1e}, too large for a model in {self._w.dtype}")
         return np.asarray(X.astype(self._w.dtype, copy=False) @ self._w)
 
@@ -122,11 +122,11 @@ class AROW(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"y has labels {unknown.tolist()} that are not in classes {self.classes_.tolist()}")
             signs = np.where(y == self.classes_[1], 1.0, -1.0)
             view, _, square = read_all(X, "X")
-            limit = (LARGEST if is_diagonal else LARGEST_SCALE_OF_A_COVARIANCE)[dtype.name]
+            limit = (LARGEST if is_diagonal else LARGEST_SCALE_OF_A_COVARIANCE)[dtype]
             if square / r > limit:
                 raise ValueError(
                     f"X has a row with |x|^2 / r = {square / r:.1e}, over {limit:.0e}, the most that AROW carries in "
-                    f"{dtype.name}; scale the rows down or raise r"
+                    f"{dtype}; scale the rows down or raise r"
                 )
             has_begun = True
             for piece in pieces(len(signs)):

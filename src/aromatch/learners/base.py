@@ -233,7 +233,7 @@ class TripletLearner(Similarity):
     _dtypes: ClassVar[dict[str, np.dtype[Any]]] = {"counts": np.dtype(np.int64)}
     """Arrays of the state that do not have the model's own precision."""
 
-    _largest_scale: ClassVar[dict[str, float]] = {"float64": np.inf, "float32": np.inf}
+    _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST
     """Largest ``|q|^2 |p|^2 / r`` that the learner carries, where that is less than the arithmetic does."""
 
     # -- hooks --------------------------------------------------------------------------------------------
@@ -482,7 +482,7 @@ class TripletLearner(Similarity):
         self.n_object_features_in_ = n
 
     def _check_scale(self, block: Block, query_square: float, object_square: float) -> None:
-        precision = check_dtype(self.dtype).name
+        precision = self._state["W"].dtype
         limit = self._largest_scale[precision]
         check_scale(block, query_square, object_square, self._check_params(), precision, limit, type(self).__name__)
 
@@ -497,7 +497,7 @@ class TripletLearner(Similarity):
             advance(len(triplets))
 
     def _check_square(self, square: float) -> None:
-        precision = self._state["W"].dtype.name
+        precision = self._state["W"].dtype
         if square > LARGEST[precision]:
             raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in {precision}")
 

@@ -106,7 +106,7 @@ class FactoredAROMA(TripletLearner):
     array([0.36, 0.27])
     """
 
-    _largest_scale: ClassVar[dict[str, float]] = LARGEST_SCALE_OF_A_COVARIANCE
+    _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST_SCALE_OF_A_COVARIANCE
 
     def __init__(
         self,

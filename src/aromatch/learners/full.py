@@ -74,7 +74,7 @@ class FullAROMA(TripletLearner):
     (9, 9)
     """
 
-    _largest_scale: ClassVar[dict[str, float]] = LARGEST_SCALE_OF_A_COVARIANCE
+    _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST_SCALE_OF_A_COVARIANCE
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """What the learners accept, checked: parameters, row numbers, and the rows that they name."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,20 +36,24 @@ class Block(NamedTuple):
     """Where to write margin, variance and whether it was an update, for each triplet."""
 
 
+Precision: TypeAlias = np.dtype[Any]
+FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 _ROWS_AT_ONCE = 2**12
 # Numbers beyond these could overflow inside an update: squares of rows, squares over r, W at the start.
-LARGEST = {"float64": 1e200, "float32": 1e25}
+LARGEST: dict[Precision, float] = {FLOAT64: 1e200, FLOAT32: 1e25}
 # Largest |q|^2 |p|^2 / r of a covariance matrix: beyond, rounding can turn what a downdate leaves negative.
-LARGEST_SCALE_OF_A_COVARIANCE = {"float64": 1e11, "float32": 1e6}
+LARGEST_SCALE_OF_A_COVARIANCE: dict[Precision, float] = {FLOAT64: 1e11, FLOAT32: 1e6}
+_PRECISIONS = {
+    name: precision for precision in (FLOAT64, FLOAT32) for name in (str(precision), precision.type, precision)
+}
 
 
 def check_dtype(dtype: Any) -> np.dtype[Any]:
     """Return the precision of a model as NumPy knows it."""
-    if isinstance(dtype, str | type | np.dtype):
-        for precision in (np.dtype(np.float64), np.dtype(np.float32)):
-            if dtype in (precision.name, precision, precision.type):
-                return precision
-    raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
+    try:
+        return _PRECISIONS[dtype]
+    except (KeyError, TypeError):
+        raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}") from None
 
 
 def initial_W(init: Any, m: int, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -74,7 +78,7 @@ def initial_W(init: Any, m: int, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
             raise ValueError(f"init must have the shape ({m}, {n}), got {array.shape}")
         with np.errstate(over="ignore"):  # refused below
             W = np.array(array, dtype=dtype, order="C")
-    if not np.abs(W).max() <= LARGEST[dtype.name]:
+    if not np.abs(W).max() <= LARGEST[dtype]:
         raise ValueError(f"init contains NaN, infinity or numbers too large for {dtype}")
     return W
 
@@ -124,7 +128,13 @@ def read_both(Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> Rows:
 
 
 def check_scale(
-    block: Block, query_square: float, object_square: float, r: float, precision: str, most: float, learner: str
+    block: Block,
+    query_square: float,
+    object_square: float,
+    r: float,
+    precision: np.dtype[Any],
+    most: float,
+    learner: str,
 ) -> None:
     """Refuse rows so large, or r so small, that rounding would break the model.
 
@@ -140,17 +150,16 @@ def check_scale(
         )
     if max(query_square, object_square) > largest:
         raise ValueError(f"a row has |x|^2 = {max(query_square, object_square):.1e}, too large for dtype {precision}")
-    limit = min(most, largest)
-    if 4 * query_square * object_square * heaviest / r <= limit:
+    if 4 * query_square * object_square * heaviest / r <= most:
         return
     scales = np.empty(len(block.triplets))
     squared_scales(*block[:4], scales)
     if weights is not None:
         scales *= weights
     at = int(np.argmax(scales))
-    if scales[at] / r > limit:
+    if scales[at] / r > most:
         raise ValueError(
-            f"triplet {at}: |q|^2 |p_pos - p_neg|^2 sample_weight / r is {scales[at] / r:.1e}, over {limit:.0e}, the "
+            f"triplet {at}: |q|^2 |p_pos - p_neg|^2 sample_weight / r is {scales[at] / r:.1e}, over {most:.0e}, the "
             f"most that {learner} carries in {precision}; scale the rows down (unit norm is usual) or raise r"
         )
 
