@@ -1,5 +1,6 @@
 """The compiled kernels; everything else stands in pyproject.toml."""
 
+import os
 import sys
 
 from Cython.Build import cythonize
@@ -28,5 +29,6 @@ setup(
             "initializedcheck": False,
             "cdivision": True,
         },
-    )
+    ),
+    options={"build_ext": {"parallel": os.cpu_count()}},
 )
