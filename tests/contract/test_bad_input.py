@@ -150,6 +150,8 @@ def test_bad_values_in_rows_that_no_triplet_names_are_not_looked_at():
 NAN, INF = np.nan, np.inf
 FAR = csr_with(Q, indices=set_first(2_000_000_000))
 FAR_INDPTR = csr_with(Q, indptr=lambda a: np.where(np.arange(len(a)) == 1, 2_000_000_000, a).astype(a.dtype))
+FAR_COO = sparse.coo_matrix(Q)
+FAR_COO.coords[1][0] = 2_000_000_000
 FAR_CSC = sparse.csc_matrix(Q)
 FAR_CSC.indices = np.full_like(FAR_CSC.indices, 2_000_000_000)
 REFUSED = {
@@ -187,6 +189,7 @@ REFUSED = {
     "CSR too short": (lambda m: m.partial_fit_triplets(TRIPLETS, csr_with(Q, indptr=lambda a: a[:2]), P), ValueError, "Q is not a valid CSR"),
     "CSR of integers with a far index": (lambda m: m.partial_fit_triplets(TRIPLETS, csr_with(FAR, data=lambda a: a.astype(np.int64)), P), ValueError, "Q is not a valid CSR"),
     "CSR of integers with a far indptr": (lambda m: m.partial_fit_triplets(TRIPLETS, csr_with(FAR_INDPTR, data=lambda a: a.astype(np.int64)), P), ValueError, "Q is not a valid CSR"),
+    "COO with a far index": (lambda m: m.partial_fit_triplets(TRIPLETS, FAR_COO, P), ValueError, "Q is not a valid COO"),
     "CSC with a far index": (lambda m: m.partial_fit_triplets(TRIPLETS, FAR_CSC, P), ValueError, "Q is not a valid CSC"),
     **{
         f"{name} of a CSR with a far {what}": (lambda m, call=call, X=X: call(m, X), ValueError, "is not a valid CSR")
