@@ -237,3 +237,39 @@ def test_changing_the_covariance_update_in_the_middle_folds_what_is_pending():
     assert model._state["counts"][3] == 0
     for found, expected in zip((model.W_, model.Omega_, model.Lambda_), before, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("width", [2, 33], ids=["narrow", "wide"])
+@pytest.mark.parametrize("learner", [am.DiagonalAROMA, am.FactoredAROMA, am.FullAROMA, am.OASIS])
+def test_a_margin_of_exactly_one_has_no_loss_and_changes_nothing(learner, width):
+    q, nothing = np.eye(width)[0], np.zeros(width)
+    model = learner(init="identity")
+    told = model.learn_one(q, q, nothing)
+    assert (told.margin, told.loss, told.updated) == (1.0, 0.0, False)
+    assert (model.n_triplets_seen_, model.n_updates_, model.n_mistakes_) == (1, 0, 0)
+    np.testing.assert_array_equal(model.W_, np.eye(width))
+
+
+@pytest.mark.parametrize("rule", ["margin", "mistake"])
+def test_in_blocks_the_deviation_told_before_an_update_is_that_of_the_margin(rule, monkeypatch):
+    monkeypatch.setattr(factored, "_block_size", lambda m, n: 7)
+    rng = np.random.default_rng(15)
+    Q, P = rng.normal(size=(20, 9)) * 0.5, rng.normal(size=(20, 8)) * 0.5
+    model = am.FactoredAROMA(r=0.1, rule=rule).fit_triplets([[0, 1, 2]], Q, P)
+    updated = set()
+    for i, j, k in rng.integers(20, size=(80, 3)):
+        expected = model.margin_std([[i, j, k]], Q, P)[0]
+        told = model.learn_one(Q[i], P[j], P[k])
+        np.testing.assert_allclose(told.std, expected, rtol=1e-9, atol=1e-12)
+        updated.add(told.updated)
+    assert updated == {True, False}
+
+
+@pytest.mark.parametrize("r", [1e-10, 1e-6, 1.0])
+def test_the_joint_update_keeps_its_precision_where_the_variance_dwarfs_r(r):
+    p = np.array([0.6, -0.3, 0.5, 0.2])
+    model = am.FactoredAROMA(r=r, covariance_update="joint").fit_triplets([[0, 0, 1]], np.ones((1, 1)), [p, 0 * p])
+    _, Sigma = reference.arow(p[None], [1], r=r)  # one query feature: the joint minimiser is AROW
+    found = model.Lambda_[0, 0] * model.Omega_
+    across = np.array([0.3, 0.6, -0.2, 0.5])  # orthogonal to p, so that nothing cancels
+    np.testing.assert_allclose(across @ found @ across, across @ Sigma @ across, rtol=1e-9)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import aromatch as am
 
@@ -125,3 +126,99 @@ def test_extreme_r_is_refused_or_harmless_in_float32(r):
         model.fit_triplets([[0, 1, 2]], np.eye(3))
         assert np.isfinite(model.W_).all()
         assert (model.Sigma_ > 0).all()
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize(("dtype", "largest"), [("float64", 1e150), ("float32", 1e18)])
+def test_a_cell_that_carries_the_whole_variance_keeps_what_is_left_of_it(dtype, largest, dense):
+    width = 1 if dense else 6
+    q, nothing = np.eye(1, width)[0], np.zeros(width)
+    for scale in np.geomspace(1.0, largest, 12):
+        model = am.DiagonalAROMA(dtype=dtype)
+        model.learn_one(q * scale**0.5, q, nothing)
+        assert model.Sigma_[0, 0] * (scale + 1) > 0.999  # rounding may leave more, never less
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_variances_of_diagonal_arow_stay_positive_at_any_scale_that_it_accepts(dtype):
+    for scale in np.geomspace(1.0, 0.9e20, 12):
+        X = np.array([[scale**0.5, 0.0], [0.0, -(scale**0.5)]])
+        model = am.AROW(covariance="diagonal", dtype=dtype).fit(X, [1, 0])
+        assert (model.Sigma_ > 0).all()
+        assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("value", [-4.0, np.inf])
+@pytest.mark.parametrize(
+    ("learner", "name", "width"),
+    [
+        (am.FactoredAROMA, "Lambda", 3),
+        (am.FactoredAROMA, "Omega", 3),
+        (am.FactoredAROMA, "Lambda", 33),
+        (am.FactoredAROMA, "Omega", 33),
+        (am.FullAROMA, "Sigma", 3),
+    ],
+)
+def test_learning_stops_before_a_triplet_whose_variance_is_negative_or_infinite(learner, name, width, value):
+    rows = np.eye(width)
+    model = learner().fit_triplets([[1, 1, 0]], rows)
+    model._state[name][2, 2] = value  # as rounding could leave it; W[0, 2] is cell 2
+    state = {key: array.copy() for key, array in model._state.items()}
+    spoiled = [2, 2, 1] if learner is am.FactoredAROMA else [0, 2, 1]
+    harmless = [1, 0, 0]
+    with pytest.raises(FloatingPointError, match="triplet 1: rounding has used up the covariance"):
+        model.partial_fit_triplets([harmless, spoiled, harmless], rows)
+    assert model.n_triplets_seen_ == 2
+    for key in set(state) - {"counts"}:
+        np.testing.assert_array_equal(model._state[key], state[key])
+    with pytest.raises(FloatingPointError, match="triplet 0"):
+        model.learn_one(*rows[spoiled])
+    assert model.n_triplets_seen_ == 2
+
+
+@pytest.mark.parametrize("value", [-4.0, np.inf])
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_arow_refuses_a_row_whose_variance_is_negative_or_infinite_and_names_it(covariance, value):
+    model = am.AROW(covariance=covariance).fit(np.eye(3), [0, 1, 0])
+    model._Sigma[0 if covariance == "diagonal" else 2, 2] = value  # as rounding could leave it
+    before = model.coef_
+    with pytest.raises(FloatingPointError, match="row 1: rounding has used up the covariance"):
+        model.partial_fit(np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), [1, 0])
+    np.testing.assert_array_equal(model.coef_, before)
+
+
+@pytest.mark.parametrize("learner", [am.DiagonalAROMA, am.OASIS, am.FactoredAROMA, am.FullAROMA])
+@pytest.mark.parametrize("width", [2, 33], ids=["narrow", "wide"])
+def test_a_margin_that_overflows_stops_learning_with_a_clear_error(learner, width):
+    model = learner(init="zero").fit_triplets([], np.eye(width))
+    model._state["W"][0, 0] = -1e308
+    with pytest.raises(FloatingPointError, match="triplet 0"):
+        model.learn_one(np.eye(width)[0] * 100, np.eye(width)[0], np.zeros(width))
+    assert model.n_triplets_seen_ == 0
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("learner", [am.DiagonalAROMA, am.FactoredAROMA, am.FullAROMA, am.OASIS])
+def test_values_that_vanish_in_float32_count_as_zeros(learner, container):
+    Q, P = container(np.full((1, 2), 1e-60)), container(np.eye(2))
+    model = learner(dtype="float32", init="zero").fit_triplets([[0, 0, 1]], Q, P)
+    assert (model.n_triplets_seen_, model.n_updates_, model.n_mistakes_) == (1, 0, 1)
+
+
+def test_many_rows_just_under_the_limit_of_arow_are_not_taken_for_one_large_row():
+    X = np.tile(np.array([[0.9e11**0.5, 0.0], [0.0, 0.9e11**0.5]]), (20, 1))
+    y = np.tile([0, 1], 20)
+    dense, csr = am.AROW().fit(X, y), am.AROW().fit(sparse.csr_matrix(X), y)
+    np.testing.assert_array_equal(dense.coef_, csr.coef_)
+    assert np.isfinite(dense.coef_).all()
+
+
+@pytest.mark.parametrize("learner", [am.FactoredAROMA, am.FullAROMA])
+@pytest.mark.parametrize(("dtype", "limit"), [("float64", 1e11), ("float32", 1e6)])
+def test_the_scale_of_the_objects_counts_as_that_of_the_query(learner, dtype, limit):
+    q, good, bad = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), np.zeros((1, 2))
+    for objects in ((good * (1.01 * limit) ** 0.5, bad), (bad, good * (1.01 * limit) ** 0.5)):
+        with pytest.raises(ValueError, match=r"triplet 0: .* the most that"):
+            learner(dtype=dtype).learn_one(q, *objects)
+    told = learner(dtype=dtype).learn_one(q, good * (0.9 * limit) ** 0.5, bad)
+    assert told.updated
