@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ._checks import as_array
-from .kernels.rows import NOT_CANONICAL, NOT_FINITE, OUT_OF_RANGE, RowView, check_rows
+from .kernels.rows import FINE, NOT_CANONICAL, NOT_FINITE, OUT_OF_RANGE, RowView, check_rows
 
 MatrixLike: TypeAlias = Any  # what people pass: arrays, lists, data frames, sparse matrices of any format
 Matrix: TypeAlias = Any  # a 2-D ndarray or a CSR matrix
@@ -20,6 +20,8 @@ RowNumbers: TypeAlias = NDArray[np.int64]
 
 _READ_IN_PLACE = (np.dtype(np.float32), np.dtype(np.float64))
 _NO_MEMORY_OF_ROWS = np.empty(0, dtype=np.uint8)
+_ROW_ZERO: RowNumbers = np.zeros(1, dtype=np.int64)
+_ONLY_ROW_ZERO = [_ROW_ZERO]
 
 
 class ReadRows(NamedTuple):
@@ -123,6 +125,16 @@ def read_rows(X: Matrix, name: str, numbers: Sequence[RowNumbers]) -> ReadRows:
     return ReadRows(view, numbers, largest)
 
 
+def read_single_row(x: Matrix, name: str) -> ReadRows:
+    """Look at a matrix with one row; nearly always that is quick."""
+    if _is_read_in_place(x):
+        view = _view(x)
+        code, _, largest = check_rows(view, _ROW_ZERO, _NO_MEMORY_OF_ROWS)
+        if code == FINE:
+            return ReadRows(view, _ONLY_ROW_ZERO, largest)
+    return read_rows(x, name, _ONLY_ROW_ZERO)
+
+
 def read_all(X: Matrix, name: str) -> ReadRows:
     """Look at every row of a matrix."""
     return read_rows(X, name, [np.arange(X.shape[0], dtype=np.int64)])
@@ -141,12 +153,15 @@ def as_float64(X: Matrix, name: str) -> Matrix:
 
 
 def _is_read_in_place(X: Matrix) -> bool:
-    if X.dtype not in _READ_IN_PLACE or not X.dtype.isnative:
+    if X.dtype not in _READ_IN_PLACE:
         return False
     if isinstance(X, np.ndarray):
         return bool(X.flags.aligned)
-    arrays = (X.data, X.indices, X.indptr)
-    return X.indices.dtype == X.indptr.dtype and all(a.flags.c_contiguous and a.flags.aligned for a in arrays)
+    if X.indices.dtype != X.indptr.dtype:
+        return False
+    data, indices, indptr = X.data.flags, X.indices.flags, X.indptr.flags
+    contiguous = data.c_contiguous and indices.c_contiguous and indptr.c_contiguous
+    return bool(contiguous and data.aligned and indices.aligned and indptr.aligned)
 
 
 def _used_rows(X: Matrix, numbers: list[RowNumbers]) -> tuple[Matrix, list[RowNumbers], RowNumbers]:
@@ -155,11 +170,12 @@ def _used_rows(X: Matrix, numbers: list[RowNumbers]) -> tuple[Matrix, list[RowNu
     return X[used], [np.ascontiguousarray(part) for part in np.split(places, ends)], used
 
 
+def _view(X: Matrix) -> RowView:
+    return RowView.of_dense(X) if isinstance(X, np.ndarray) else RowView.of_csr(X.shape, X.data, X.indices, X.indptr)
+
+
 def _look(X: Matrix, numbers: list[RowNumbers]) -> tuple[RowView, tuple[int, int, float]]:
-    is_dense = isinstance(X, np.ndarray)
-    view = RowView.of_dense(X) if is_dense else RowView.of_csr(X.shape, X.data, X.indices, X.indptr)
-    if len(numbers) == 1 and len(numbers[0]) == 1:
-        return view, check_rows(view, numbers[0], _NO_MEMORY_OF_ROWS)
+    view = _view(X)
     # Remembering rows pays once there are many numbers; a single triplet of a large matrix should not.
     many = 4 * sum(map(len, numbers)) > X.shape[0]
     seen = np.zeros(X.shape[0], dtype=np.uint8) if many else _NO_MEMORY_OF_ROWS

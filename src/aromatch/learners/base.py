@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import sqrt
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _checks as checks
 from .._progress import pieces, progress_bar
-from .._rows import Matrix, MatrixLike, as_matrix, as_single_row, check_structure, read_all, read_rows
+from .._rows import Matrix, MatrixLike, as_matrix, as_single_row, check_structure, read_all, read_single_row
 from ..evaluation import evaluate_retrieval
 from ..kernels.bilinear import forms
 from ..kernels.rows import RowView
@@ -38,7 +39,6 @@ from .inputs import (
     read_both,
 )
 
-_ROW_ZERO = np.zeros(1, dtype=np.int64)
 _TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
 _BROKEN = (
     "triplet {}: rounding has used up the covariance, no variance is left to learn with; {}. "
@@ -356,11 +356,7 @@ class TripletLearner(Similarity):
             if good.shape[1] != bad.shape[1]:
                 raise ValueError(f"p_pos and p_neg must have the same width, got {good.shape[1]} and {bad.shape[1]}")
             self._check_widths(query, good, "q", "p_pos")
-            read = (
-                read_rows(query, "q", [_ROW_ZERO]),
-                read_rows(good, "p_pos", [_ROW_ZERO]),
-                read_rows(bad, "p_neg", [_ROW_ZERO]),
-            )
+            read = read_single_row(query, "q"), read_single_row(good, "p_pos"), read_single_row(bad, "p_neg")
             weights, record = None if weight == 1 else np.array([weight]), np.zeros((1, 3))
             block = Block(read[0].view, read[1].view, read[2].view, _TRIPLET_ZERO, weights, record)
             self._begin(query.shape[1], good.shape[1])
@@ -368,9 +364,9 @@ class TripletLearner(Similarity):
             begin()
             if self._learn(block) == 0:
                 raise FloatingPointError(_BROKEN.format(0, "the model is as it was before"))
-        margin, variance, updated = record[0]
-        std = float(np.sqrt(variance)) if hasattr(self, "_variances") else None
-        return Judgement(float(margin), std, max(0.0, 1.0 - float(margin)), bool(updated))
+        margin, variance, updated = record[0].tolist()
+        std = sqrt(variance) if hasattr(self, "_variances") else None
+        return Judgement(margin, std, max(0.0, 1.0 - margin), bool(updated))
 
     # -- what was learned ---------------------------------------------------------------------------------
 
