@@ -155,12 +155,18 @@ def test_a_reader_that_hangs_up_is_no_error_message(monkeypatch, run):
         (["dmo"], "dmo"),
     ],
 )
-def test_a_usage_error_is_short_and_names_what_is_wrong(run, arguments, says):
+def test_a_usage_error_is_one_line_that_names_what_is_wrong(run, arguments, says):
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
-    assert says in err.splitlines()[-1]
-    assert len(err.splitlines()) <= 4
-    assert "Traceback" not in err
+    assert err.startswith("aromatch: ")
+    assert says in err
+    assert err.count("\n") == 1
+
+
+def test_without_a_command_the_help_is_shown(run):
+    code, out, err = run()
+    assert (code, err) == (0, "")
+    assert "demo" in out
 
 
 def test_a_terminal_without_utf_8_gets_ascii(small_library, monkeypatch, run):

@@ -13,13 +13,12 @@ from . import __version__
 
 # Columns: lines that are longer are hard to read, however wide the terminal.
 WIDEST = 100
-# Exit code after Ctrl-C, which typer turns into this.
+# Exit code that typer gives after Ctrl-C.
 INTERRUPTED = 130
 
 app = typer.Typer(
     name="aromatch",
     help="Learn what similar means from relative judgements, one at a time, and know how sure you are.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     # Help and usage errors as plain text: formatting them with rich would double the time they take.
@@ -77,12 +76,15 @@ def main() -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     try:
-        app(prog_name="aromatch")
-    except (ValueError, TypeError, OSError, MemoryError) as error:
-        message = " ".join(str(error).split()) or type(error).__name__
-        print(f"aromatch: {message}", file=sys.stderr)
-        sys.exit(2)
-    except SystemExit as stop:
-        if stop.code == INTERRUPTED:
-            print("aromatch: interrupted", file=sys.stderr)
-        raise
+        code = app(sys.argv[1:] or ["--help"], prog_name="aromatch", standalone_mode=False) or 0
+    except Exception as error:
+        # Typer's usage errors have a `format_message`; their class is not public.
+        usage = getattr(error, "format_message", None)
+        if usage is None and not isinstance(error, ValueError | TypeError | OSError | MemoryError):
+            raise
+        message = str(error) if usage is None else usage()
+        print(f"aromatch: {' '.join(message.split()) or type(error).__name__}", file=sys.stderr)
+        code = 2
+    if code == INTERRUPTED:
+        print("aromatch: interrupted", file=sys.stderr)
+    sys.exit(code)
