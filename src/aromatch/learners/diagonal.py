@@ -25,8 +25,8 @@ from .. import _checks as checks
 from ..kernels import diagonal
 from ..kernels.bilinear import forms
 from ..kernels.rows import RowView
-from .base import TripletLearner
 from .inputs import Block
+from .online import TripletLearner
 
 
 class DiagonalAROMA(TripletLearner):

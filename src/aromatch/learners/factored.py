@@ -40,8 +40,8 @@ from .._rows import Matrix
 from ..kernels import blocked, factored
 from ..kernels.bilinear import quadratic_forms
 from ..kernels.rows import RowView
-from .base import TripletLearner
 from .inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block, product
+from .online import TripletLearner
 
 _COVARIANCE_UPDATES = {
     "jacobi": factored.JACOBI,

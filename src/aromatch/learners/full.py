@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from .. import _checks as checks
 from ..kernels import full
 from ..kernels.rows import RowView
-from .base import TripletLearner
 from .inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
+from .online import TripletLearner
 
 _MOST_CELLS = 5_000
 

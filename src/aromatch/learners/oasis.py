@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from .. import _checks as checks
 from ..kernels import oasis
-from .base import TripletLearner
 from .inputs import Block
+from .online import TripletLearner
 
 
 class OASIS(TripletLearner):
