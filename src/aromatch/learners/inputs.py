@@ -78,7 +78,8 @@ def initial_W(init: Any, m: int, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
             raise ValueError(f"init must have the shape ({m}, {n}), got {array.shape}")
         with np.errstate(over="ignore"):  # refused below
             W = np.array(array, dtype=dtype, order="C")
-    if not np.abs(W).max() <= LARGEST[dtype]:
+    # The largest and the smallest, not the largest of a copy without signs; NaN is neither.
+    if not (W.max() <= LARGEST[dtype] and W.min() >= -LARGEST[dtype]):
         raise ValueError(f"init contains NaN, infinity or numbers too large for {dtype}")
     return W
 
