@@ -222,3 +222,18 @@ def test_the_scale_of_the_objects_counts_as_that_of_the_query(learner, dtype, li
             learner(dtype=dtype).learn_one(q, *objects)
     told = learner(dtype=dtype).learn_one(q, good * (0.9 * limit) ** 0.5, bad)
     assert told.updated
+
+
+def test_a_failure_in_fit_counts_triplets_from_its_own_start_and_keeps_the_model(monkeypatch):
+    monkeypatch.setattr("aromatch.triplets.labels.CHUNK", 10)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 3)), np.arange(20) % 2
+    model = am.FactoredAROMA(n_triplets=100, random_state=0).fit(X, y)
+    before = model.W_
+    learn = am.FactoredAROMA._learn
+    monkeypatch.setattr(
+        am.FactoredAROMA, "_learn", lambda self, block: learn(self, block) - (self.n_triplets_seen_ > 30)
+    )
+    with pytest.raises(FloatingPointError, match=r"triplet 39: .* the model is as it was before"):
+        model.fit(X, y)
+    np.testing.assert_array_equal(model.W_, before)

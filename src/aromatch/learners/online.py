@@ -108,7 +108,8 @@ class TripletLearner(Similarity):
                 for triplets in stream:
                     block = Block(view, view, view, triplets, None)
                     self._check_scale(block, square, square)
-                    self._learn_in_pieces(block, advance, "the model is as it was before")
+                    first = self.n_triplets_seen_
+                    self._learn_in_pieces(block, advance, "the model is as it was before", first)
         return self
 
     def fit_triplets(
@@ -319,14 +320,14 @@ class TripletLearner(Similarity):
         limit = self._largest_scale[precision]
         check_scale(block, query_square, object_square, self._check_params(), precision, limit, type(self).__name__)
 
-    def _learn_in_pieces(self, block: Block, advance: Callable[[int], None], kept: str) -> None:
+    def _learn_in_pieces(self, block: Block, advance: Callable[[int], None], kept: str, first: int = 0) -> None:
         for piece in pieces(len(block.triplets)):
             triplets, weights = block.triplets[piece], block.weights
             learned = self._learn(
                 block._replace(triplets=triplets, weights=None if weights is None else weights[piece])
             )
             if learned < len(triplets):
-                raise FloatingPointError(_BROKEN.format(piece.start + learned, kept))
+                raise FloatingPointError(_BROKEN.format(first + piece.start + learned, kept))
             advance(len(triplets))
 
     def _check_square(self, square: float) -> None:
