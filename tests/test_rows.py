@@ -132,3 +132,119 @@ def test_the_row_that_is_named_is_that_of_the_matrix_which_was_passed(form):
     X[23, 2] = np.nan
     with pytest.raises(ValueError, match="Q contains NaN or infinity in row 23,"):
         am.DiagonalAROMA().fit_triplets([[29, 7, 23]], CONVERTED[form](X))
+
+
+FEW = np.array([[9, 7, 4], [5, 4, 7], [9, 2, 5]])  # not all rows, odd and even ones
+SPREAD_OUT = np.random.default_rng(1).integers(-4, 5, size=(12, 6)).astype(float)
+
+
+def with_rows_zero_and_one_broken_and_row_seven_unsorted(X):
+    csr = sparse.csr_matrix(X)
+    csr.indptr[1] = 10**6
+    part = slice(csr.indptr[7], csr.indptr[8])
+    csr.indices[part], csr.data[part] = csr.indices[part][::-1].copy(), csr.data[part][::-1].copy()
+    return csr
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda X: X.astype(np.int32),
+        lambda X: X.astype(object),
+        lambda X: sparse.csr_matrix(X.astype(np.int32)),
+        lambda X: sparse.csc_matrix(X.astype(np.int32)),
+        with_rows_zero_and_one_broken_and_row_seven_unsorted,
+    ],
+    ids=[
+        "integers",
+        "objects",
+        "CSR integers",
+        "CSC integers",
+        "unsorted CSR with broken rows that are not named",
+    ],
+)
+@pytest.mark.parametrize("learner", TRIPLET_LEARNERS)
+def test_rows_that_are_converted_keep_their_places_when_only_some_are_used(learner, convert):
+    model = learner(init="zero").fit_triplets(FEW, convert(SPREAD_OUT))
+    plain = learner(init="zero").fit_triplets(FEW, SPREAD_OUT)
+    np.testing.assert_array_equal(model.W_, plain.W_)
+    both = learner(init="zero").fit_triplets(FEW, convert(SPREAD_OUT), SPREAD_OUT)
+    np.testing.assert_array_equal(both.W_, plain.W_)
+    np.testing.assert_array_equal(model.margins(FEW, convert(SPREAD_OUT)), plain.margins(FEW, SPREAD_OUT))
+
+
+@pytest.mark.parametrize("convert", [lambda X: X.astype(object), lambda X: X.astype(np.float16)])
+def test_a_bad_value_in_converted_rows_is_named_by_its_row_in_what_was_passed(convert):
+    spoiled = SPREAD_OUT.copy()
+    spoiled[7, 2] = np.nan
+    with pytest.raises(ValueError, match="Q contains NaN or infinity in row 7,"):
+        am.DiagonalAROMA().fit_triplets(FEW, convert(spoiled))
+
+
+def with_indptr_wider_than_indices(X):
+    csr = sparse.csr_matrix(X)
+    csr.indptr = csr.indptr.astype(np.int64)
+    assert csr.indices.dtype == np.int32
+    return csr
+
+
+def with_gaps(name, between):
+    def convert(X):
+        csr = sparse.csr_matrix(X)
+        array = getattr(csr, name)
+        wider = np.full(2 * len(array), between, dtype=array.dtype)
+        wider[::2] = array
+        setattr(csr, name, wider[::2])
+        return csr
+
+    return convert
+
+
+# More entries of ACCEPTED.
+@pytest.mark.parametrize(
+    "convert",
+    [
+        with_indptr_wider_than_indices,
+        with_gaps("data", np.nan),
+        with_gaps("indices", 99),
+        with_gaps("indptr", -1),
+    ],
+    ids=["indptr wider than indices", "gaps in data", "gaps in indices", "gaps in indptr"],
+)
+def test_csr_arrays_of_two_index_types_or_with_gaps_between_their_entries_are_accepted(convert):
+    model = am.DiagonalAROMA(r=5.0).fit_triplets(FEW, convert(SPREAD_OUT))
+    plain = am.DiagonalAROMA(r=5.0).fit_triplets(FEW, SPREAD_OUT)
+    np.testing.assert_array_equal(model.W_, plain.W_)
+
+
+def test_rows_that_end_and_begin_in_the_same_column_are_kept_apart_when_duplicates_are_added():
+    X = sparse.csr_matrix(
+        (np.array([1.0, 2.0, 5.0, 7.0]), np.array([1, 1, 1, 0]), np.array([0, 2, 3, 4])), shape=(3, 2)
+    )
+    found = am.DiagonalAROMA().fit_triplets([[0, 0, 1], [1, 1, 2]], X)
+    plain = am.DiagonalAROMA().fit_triplets([[0, 0, 1], [1, 1, 2]], X.toarray())
+    np.testing.assert_array_equal(found.W_, plain.W_)
+
+
+@pytest.mark.parametrize(("dtype", "large"), [(np.float64, 1e16), (np.float32, 1e8)])
+def test_duplicates_are_added_in_the_order_and_precision_they_are_stored_as_toarray_does(dtype, large):
+    for values in ([large, 1.0, -large], [1.0, large, -large], [large, -large, 1.0]):
+        X = sparse.csr_matrix(
+            (np.array([*values, 1.0], dtype=dtype), np.array([0, 0, 0, 1]), np.array([0, 3, 4])), shape=(2, 2)
+        )
+        found = am.OASIS(init="zero").fit_triplets([[1, 0, 1]], np.eye(2), X)
+        plain = am.OASIS(init="zero").fit_triplets([[1, 0, 1]], np.eye(2), X.toarray())
+        np.testing.assert_array_equal(found.W_, plain.W_)
+
+
+def test_an_unsorted_row_in_one_place_of_a_triplet_does_not_hide_a_broken_one_in_another():
+    X = csr_with(indices=reversed_first_row, indptr=set_at(4, 10**8))
+    with pytest.raises(ValueError, match="P is not a valid CSR matrix"):
+        am.DiagonalAROMA(r=5.0).fit_triplets([[0, 0, 1], [1, 2, 3]], np.eye(4), X)
+
+
+@pytest.mark.parametrize(("value", "dtype"), [(np.inf, "float64"), (-np.inf, "float32"), (1e300, "float32")])
+@pytest.mark.parametrize("learner", TRIPLET_LEARNERS)
+def test_an_initial_matrix_that_is_infinite_in_the_precision_of_the_model_is_refused(learner, value, dtype):
+    with pytest.raises(ValueError, match="init contains NaN, infinity or numbers too large for"):
+        learner(init=np.full((2, 2), value), dtype=dtype).fit_triplets([[0, 1, 0]], np.eye(2))

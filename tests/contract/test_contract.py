@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import aromatch as am
 from aromatch.learners import LEARNERS, TripletLearner
+from aromatch.learners import online as online_learners
 
 ONLINE = [learner for learner in LEARNERS.values() if issubclass(learner, TripletLearner)]
 CONFIDENT = [learner for learner in ONLINE if hasattr(learner(), "pair_std")]
@@ -333,3 +334,29 @@ def test_a_random_state_object_is_not_stored_and_says_so(learner, tmp_path):
     with pytest.warns(UserWarning, match="random_state"):
         model.save(tmp_path / "model")
     assert am.load(tmp_path / "model").random_state is None
+
+
+@pytest.mark.parametrize("learner", ONLINE)
+def test_weights_stay_with_their_triplets_when_a_call_is_cut_into_pieces(learner, monkeypatch):
+    rng = np.random.default_rng(0)
+    Q, P, triplets, weights = (
+        rng.normal(size=(9, 4)),
+        rng.normal(size=(9, 3)),
+        rng.integers(9, size=(50, 3)),
+        rng.random(50),
+    )
+    whole = learner(init="zero").fit_triplets(triplets, Q, P, sample_weight=weights)
+    monkeypatch.setattr(online_learners, "pieces", lambda n: (slice(i, i + 1) for i in range(n)))
+    pieces = learner(init="zero").fit_triplets(triplets, Q, P, sample_weight=weights)
+    np.testing.assert_array_equal(pieces.W_, whole.W_)
+    assert pieces.n_updates_ == whole.n_updates_
+
+
+@pytest.mark.parametrize("learner", ONLINE)
+def test_fit_triplets_forgets_the_feature_names_of_a_fit_before(learner):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(12, 3)), columns=list("abc"))
+    model = learner(n_triplets=20, random_state=0).fit(frame, np.arange(12) % 2)
+    model.fit_triplets([[0, 1, 0]], np.eye(2))
+    assert not hasattr(model, "feature_names_in_")
+    assert model.transform(np.eye(2)).shape == (2, 2)

@@ -6,7 +6,7 @@ from scipy import sparse
 
 import aromatch as am
 import reference
-from aromatch.learners import factored
+from aromatch.learners import factored, online
 
 VARIANTS = {
     "d-AROMA": (am.DiagonalAROMA, reference.d_aroma, {}),
@@ -273,3 +273,35 @@ def test_the_joint_update_keeps_its_precision_where_the_variance_dwarfs_r(r):
     found = model.Lambda_[0, 0] * model.Omega_
     across = np.array([0.3, 0.6, -0.2, 0.5])  # orthogonal to p, so that nothing cancels
     np.testing.assert_allclose(across @ found @ across, across @ Sigma @ across, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"mean_update": "updated"}, {"covariance_update": "gauss_seidel"}],
+    ids=["updated mean", "Gauss-Seidel"],
+)
+def test_matrices_wide_enough_for_blocks_learn_the_other_forms_as_the_paper_has_them(options):
+    rng = np.random.default_rng(16)
+    Q, P, triplets = (
+        rng.normal(size=(20, 40)) / 6,
+        rng.normal(size=(20, 33)) / 6,
+        rng.integers(20, size=(100, 3)),
+    )
+    model = am.FactoredAROMA(**options).fit_triplets(triplets, Q, P)
+    expected = reference.f_aroma(triplets, Q, P, W0=np.zeros((40, 33)), **options)
+    for name, matrix in expected.matrices.items():
+        np.testing.assert_allclose(getattr(model, name), matrix, rtol=0, atol=1e-10)
+
+
+def test_scores_and_deviations_with_pending_updates_do_not_depend_on_how_many_pairs_are_read_at_once(
+    monkeypatch,
+):
+    rng = np.random.default_rng(17)
+    Q, P, triplets = rng.normal(size=(20, 40)), rng.normal(size=(20, 40)), rng.integers(20, size=(61, 3))
+    model = am.FactoredAROMA().fit_triplets(np.array([[0, 1, 2]]), Q, P)
+    assert model._state["counts"][3] == 1
+    whole = model.margins(triplets, Q, P), model.margin_std(triplets, Q, P), model.pair_std(Q, P)
+    monkeypatch.setattr(online, "pieces", lambda n: (slice(i, i + 8) for i in range(0, n, 8)))
+    pieces = model.margins(triplets, Q, P), model.margin_std(triplets, Q, P), model.pair_std(Q, P)
+    for found, expected in zip(pieces, whole, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)

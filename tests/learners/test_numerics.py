@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import aromatch as am
+from aromatch.learners import online
 
 
 def unit_rows(rng, n_rows, width):
@@ -87,7 +88,7 @@ def test_rows_just_under_the_limit_and_nearly_parallel_never_break_a_model(learn
 def test_the_diagonal_stays_positive_at_any_scale_that_it_accepts(dtype, largest, covariance_update):
     rng = np.random.default_rng(1)
     for scale in np.geomspace(1e-3, largest, 12):
-        Q = np.eye(3)[rng.integers(3, size=40)] * scale**0.5  # a single cell carries the whole variance
+        Q = np.eye(3)[rng.integers(3, size=40)] * scale**0.5
         P = np.eye(3)[rng.integers(3, size=40)]
         triplets = rng.integers(40, size=(3000, 3))
         model = am.DiagonalAROMA(dtype=dtype, covariance_update=covariance_update).fit_triplets(triplets, Q, P)
@@ -237,3 +238,70 @@ def test_a_failure_in_fit_counts_triplets_from_its_own_start_and_keeps_the_model
     with pytest.raises(FloatingPointError, match=r"triplet 39: .* the model is as it was before"):
         model.fit(X, y)
     np.testing.assert_array_equal(model.W_, before)
+
+
+@pytest.mark.parametrize("large", [0, 1, 2])
+@pytest.mark.parametrize("learner", [am.FactoredAROMA, am.FullAROMA])
+def test_a_large_row_is_noticed_in_every_place_of_a_triplet(learner, large):
+    rows = np.array([[1.0, 0.5], [0.0, 1.0], [1.0, 0.0]])
+    rows[large] *= 1e6
+    for P in (None, rows.copy()):
+        with pytest.raises(ValueError, match=r"triplet 1: .* the most that"):
+            learner().fit_triplets([[0, 1, 1], [0, 1, 2]], rows, P)
+
+
+@pytest.mark.parametrize("learner", [am.FactoredAROMA, am.FullAROMA])
+def test_fit_refuses_scales_that_rounding_cannot_carry(learner):
+    X = np.eye(4)[[0, 0, 1, 1]] * 1e4  # |q|^2 |p|^2 is 2e16
+    model = learner(n_triplets=10, random_state=0)
+    with pytest.raises(ValueError, match="the most that"):
+        model.fit(X, [0, 0, 1, 1])
+    assert not hasattr(model, "_state")
+
+
+def test_the_triplet_that_used_up_the_covariance_is_named_by_its_number_in_the_whole_call(monkeypatch):
+    monkeypatch.setattr(online, "pieces", lambda n: (slice(i, i + 1) for i in range(n)))  # a kernel call for each
+    model = am.FactoredAROMA().fit_triplets([[0, 1, 2]], np.eye(3))
+    model._state["Lambda"][0, 0] = -1.0  # as rounding could leave it
+    with pytest.raises(FloatingPointError, match="triplet 2: rounding has used up the covariance"):
+        model.partial_fit_triplets([[1, 1, 1], [1, 2, 2], [0, 2, 1]], np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("learner", "names"),
+    [(am.FullAROMA, ["Sigma"]), (am.FactoredAROMA, ["Lambda"]), (am.FactoredAROMA, ["Lambda", "Omega"])],
+)
+def test_a_variance_that_rounding_left_under_zero_is_told_as_zero(learner, names):
+    model = learner().fit_triplets([[1, 1, 0]], np.eye(2))
+    for name in names:
+        model._state[name][0, 0] = -1e-18
+    assert model.pair_std(np.eye(2), np.eye(2), [[0, 0]]) == [0.0]
+
+
+def test_a_weight_beyond_the_arithmetic_is_refused_even_for_rows_so_small_that_the_scale_is_fine():
+    q = np.array([1e-60, 0.0])
+    with pytest.raises(ValueError, match=r"sample_weight / r .* is 1\.0e\+250"):
+        am.DiagonalAROMA().learn_one(q, q, 0 * q, sample_weight=1e250)
+
+
+@pytest.mark.parametrize("learner", [am.DiagonalAROMA, am.FactoredAROMA, am.FullAROMA, am.OASIS])
+def test_a_huge_object_is_refused_even_beside_a_query_so_small_that_the_scale_is_fine(learner):
+    small, huge = np.array([1e-105, 0.0]), np.array([1e101, 0.0])
+    for q, p in ((small, huge), (huge, small)):
+        with pytest.raises(ValueError, match="a row has"):
+            learner(init="zero").learn_one(q, p, 0 * p)
+
+
+@pytest.mark.parametrize("learner", [am.FactoredAROMA, am.FullAROMA])
+def test_two_opposite_objects_count_with_the_distance_between_them(learner):
+    q, p = np.array([1.0, 0.0]), np.array([0.0, (0.3e11) ** 0.5])
+    with pytest.raises(ValueError, match=r"triplet 0: .* is 1\.2e\+11, over 1e\+11"):
+        learner().learn_one(q, p, -p)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float64", 1e60), ("float32", 1e8)])
+@pytest.mark.parametrize("learner", [am.DiagonalAROMA, am.OASIS])
+def test_learners_that_carry_any_scale_still_refuse_what_could_overflow(learner, dtype, size):
+    q = np.array([size, 0.0])
+    with pytest.raises(ValueError, match=r"triplet 0: .* the most that"):
+        learner(dtype=dtype, init="zero").learn_one(q, q, -q)
