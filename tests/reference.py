@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import brentq
 
 
 @dataclass
@@ -91,22 +92,24 @@ def f_aroma(
     return outcome
 
 
-def joint_minimiser(Omega0, Lambda0, q, p, r, tolerance=1e-15):
-    """Alternate the two exact conditional minimisers of (11) until they rest, then fix the scale."""
+def joint_minimiser(Omega0, Lambda0, q, p, r):
+    """The stationary point of (11) with Tr(inv(Lambda0) Lambda) = m, its one scalar found by bisection.
+
+    Given ``lam = q'Lambda q``, setting the gradients to zero gives both matrices; the right lam is the one that
+    they give back.
+    """
     m, n = len(q), len(p)
     inverse_Omega, inverse_Lambda = np.linalg.inv(Omega0), np.linalg.inv(Lambda0)
-    Omega, Lambda = Omega0, Lambda0
-    for _ in range(2000):
-        before = np.kron(Omega, Lambda) if m * n <= 64 else Omega * np.trace(Lambda)
-        trace = np.trace(inverse_Lambda @ Lambda)
-        Omega = np.linalg.inv((trace * inverse_Omega + (q @ Lambda @ q) / r * np.outer(p, p)) / m)
+
+    def matrices(lam):
+        Omega = np.linalg.inv(inverse_Omega + lam / (m * r) * np.outer(p, p))
         trace = np.trace(inverse_Omega @ Omega)
-        Lambda = np.linalg.inv((trace * inverse_Lambda + (p @ Omega @ p) / r * np.outer(q, q)) / n)
-        after = np.kron(Omega, Lambda) if m * n <= 64 else Omega * np.trace(Lambda)
-        if np.abs(after - before).max() <= tolerance * np.abs(after).max():
-            break
-    scale = np.trace(inverse_Lambda @ Lambda) / m
-    return Omega * scale, Lambda / scale
+        return Omega, n * np.linalg.inv(trace * inverse_Lambda + (p @ Omega @ p) / r * np.outer(q, q))
+
+    upper = q @ Lambda0 @ q
+    while q @ matrices(upper)[1] @ q > upper:
+        upper *= 2
+    return matrices(brentq(lambda lam: lam - q @ matrices(lam)[1] @ q, 0, upper, xtol=1e-300, rtol=1e-15))
 
 
 def full_aroma(triplets, Q, P, *, r=1.0, W0=None, rule="margin", weights=None):
