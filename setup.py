@@ -16,7 +16,7 @@ setup(
             Extension(
                 f"aromatch.kernels.{name}",
                 [f"src/aromatch/kernels/{name}.pyx"],
-                depends=["src/aromatch/kernels/loops.h"],
+                depends=["src/aromatch/kernels/loops.h", "src/aromatch/kernels/loops_of_t.h"],
                 include_dirs=["src/aromatch/kernels"],
                 extra_compile_args=FLAGS,
             )

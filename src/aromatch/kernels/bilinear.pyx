@@ -38,7 +38,7 @@ def quadratic_forms(RowView X, const int64_t[:, ::1] numbers, const floating[:, 
     cdef Pair *x = &space.pair
     cdef floating *p = <floating *>x.p
     cdef Pair twice
-    cdef Py_ssize_t t
+    cdef Py_ssize_t t, k
     cdef bint subtracts = numbers.shape[1] == 2
     with nogil:
         for t in range(numbers.shape[0]):
@@ -49,4 +49,6 @@ def quadratic_forms(RowView X, const int64_t[:, ::1] numbers, const floating[:, 
             twice.q = x.p
             twice.q_columns = x.p_columns
             twice.k_q = x.k_p
+            for k in range(x.k_p):
+                twice.q_starts[k] = x.p_columns[k] * x.n
             out[t] = <floating>bilinear_form(&A[0, 0], &twice)

@@ -5,7 +5,29 @@ from libc.stdint cimport int64_t
 
 from .rounds cimport asks_for_update, note
 from .rows cimport Pair, RowView, Workspace, floating, read_pair, spread
-from .vectors cimport add_precision_double, add_precision_float, bilinear_form, downdate_double, downdate_float
+from .vectors cimport bilinear_form
+
+
+cdef extern from "loops.h" nogil:
+    void downdate_float(
+        float *w, float *s, float f, float g, const float *p, const float *p2, Py_ssize_t n, float floor)
+    void downdate_double(
+        double *w, double *s, double f, double g, const double *p, const double *p2, Py_ssize_t n, double floor)
+    void add_precision_float(float *w, float *s, float f, float g, const float *p, const float *p2, Py_ssize_t n)
+    void add_precision_double(
+        double *w, double *s, double f, double g, const double *p, const double *p2, Py_ssize_t n)
+    void sparse_downdate_float(
+        float *W, float *S, const Py_ssize_t *starts, const float *f, const float *g, Py_ssize_t k_q,
+        const float *p, const float *p2, const Py_ssize_t *columns, Py_ssize_t k_p, float floor)
+    void sparse_downdate_double(
+        double *W, double *S, const Py_ssize_t *starts, const double *f, const double *g, Py_ssize_t k_q,
+        const double *p, const double *p2, const Py_ssize_t *columns, Py_ssize_t k_p, double floor)
+    void sparse_add_precision_float(
+        float *W, float *S, const Py_ssize_t *starts, const float *f, const float *g, Py_ssize_t k_q,
+        const float *p, const float *p2, const Py_ssize_t *columns, Py_ssize_t k_p)
+    void sparse_add_precision_double(
+        double *W, double *S, const Py_ssize_t *starts, const double *f, const double *g, Py_ssize_t k_q,
+        const double *p, const double *p2, const Py_ssize_t *columns, Py_ssize_t k_p)
 
 
 def learn(
@@ -18,7 +40,7 @@ def learn(
     Returns the number of triplets learned.
     """
     cdef Py_ssize_t m = W.shape[0], n = W.shape[1]
-    cdef Workspace space = Workspace(m, n, sizeof(floating), m + 2 * n)
+    cdef Workspace space = Workspace(m, n, sizeof(floating), 3 * m + 2 * n)
     cdef Pair *x = &space.pair
     cdef Pair x2 = space.pair       # the same columns with squared values
     cdef floating *q = <floating *>x.q
@@ -27,11 +49,11 @@ def learn(
     cdef floating *p2 = <floating *>space.take(n)
     cdef floating *p2_full = <floating *>space.take(n)
     cdef floating *p_full
-    cdef floating *w
-    cdef floating *s
-    cdef Py_ssize_t t, i, k
+    cdef floating *f = <floating *>space.take(m)
+    cdef floating *g = <floating *>space.take(m)
+    cdef Py_ssize_t t, k
     cdef double margin, variance, alpha, scale, r_t
-    cdef floating alpha_q, floor
+    cdef floating floor
     cdef bint updates
     x2.q = q2
     x2.p = p2
@@ -62,47 +84,39 @@ def learn(
                 alpha = (1 - margin) / (variance + r_t)
                 scale = (1 / r_t if inverse else 1 / (variance + r_t))
                 floor = <floating>(r_t / (variance + r_t))
-                for i in range(x.k_q):
-                    w = &W[x.q_columns[i], 0]
-                    s = &Sigma[x.q_columns[i], 0]
-                    alpha_q = <floating>(alpha * q[i])
-                    if p_full != NULL:
-                        update_full_row(w, s, p_full, p2_full, n, alpha_q, <floating>(q2[i] * scale), floor, inverse)
-                    else:
-                        update_sparse_row(w, s, p, p2, x.p_columns, x.k_p, alpha_q, <floating>(q2[i] * scale), floor, inverse)
+                for k in range(x.k_q):
+                    f[k] = <floating>(alpha * q[k])
+                    g[k] = <floating>(q2[k] * scale)
+                update(&W[0, 0], &Sigma[0, 0], x, &x2, f, g, floor, inverse)
             note(&counts[0], &record[t, 0] if record is not None else NULL, margin, variance, updates)
     return triplets.shape[0]
 
 
-# Sigma shrinks by ``1 - s x^2 / (variance + r)``, two numbers that nearly agree when one cell carries the whole
-# variance. In exact arithmetic the result is never under ``r / (variance + r)``, so that is its floor, and Sigma
-# stays positive whatever the scale of x.
-cdef inline void update_sparse_row(
-    floating *w, floating *s, const floating *p, const floating *p2, const Py_ssize_t *columns, Py_ssize_t found,
-    floating alpha_q, floating q2_scale, floating floor, bint inverse,
+# (5) and (6), or the inverse form of (6), at the cells of q and p.
+cdef inline void update(
+    floating *W, floating *Sigma, const Pair *x, const Pair *x2, const floating *f, const floating *g, floating floor,
+    bint inverse,
 ) noexcept nogil:
-    cdef Py_ssize_t k, j
-    cdef floating share
-    for k in range(found):
-        j = columns[k]
-        w[j] += alpha_q * s[j] * p[k]
+    cdef const floating *p = <const floating *>(x.p if x.p_full == NULL else x.p_full)
+    cdef const floating *p2 = <const floating *>(x2.p if x.p_full == NULL else x2.p_full)
+    cdef Py_ssize_t i
+    if x.p_full != NULL:
+        for i in range(x.k_q):
+            if floating is double:
+                if inverse:
+                    add_precision_double(W + x.q_starts[i], Sigma + x.q_starts[i], f[i], g[i], p, p2, x.n)
+                else:
+                    downdate_double(W + x.q_starts[i], Sigma + x.q_starts[i], f[i], g[i], p, p2, x.n, floor)
+            elif inverse:
+                add_precision_float(W + x.q_starts[i], Sigma + x.q_starts[i], f[i], g[i], p, p2, x.n)
+            else:
+                downdate_float(W + x.q_starts[i], Sigma + x.q_starts[i], f[i], g[i], p, p2, x.n, floor)
+    elif floating is double:
         if inverse:
-            s[j] = s[j] / (1 + s[j] * (q2_scale * p2[k]))
+            sparse_add_precision_double(W, Sigma, x.q_starts, f, g, x.k_q, p, p2, x.p_columns, x.k_p)
         else:
-            share = 1 - s[j] * (q2_scale * p2[k])
-            s[j] *= floor if share < floor else share
-
-
-cdef inline void update_full_row(
-    floating *w, floating *s, const floating *p, const floating *p2, Py_ssize_t n,
-    floating alpha_q, floating q2_scale, floating floor, bint inverse,
-) noexcept nogil:
-    if floating is double:
-        if inverse:
-            add_precision_double(w, s, p, p2, alpha_q, q2_scale, n)
-        else:
-            downdate_double(w, s, p, p2, alpha_q, q2_scale, floor, n)
+            sparse_downdate_double(W, Sigma, x.q_starts, f, g, x.k_q, p, p2, x.p_columns, x.k_p, floor)
     elif inverse:
-        add_precision_float(w, s, p, p2, alpha_q, q2_scale, n)
+        sparse_add_precision_float(W, Sigma, x.q_starts, f, g, x.k_q, p, p2, x.p_columns, x.k_p)
     else:
-        downdate_float(w, s, p, p2, alpha_q, q2_scale, floor, n)
+        sparse_downdate_float(W, Sigma, x.q_starts, f, g, x.k_q, p, p2, x.p_columns, x.k_p, floor)

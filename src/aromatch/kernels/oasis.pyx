@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 
 from .rounds cimport note
 from .rows cimport Pair, RowView, Workspace, floating, read_pair
-from .vectors cimport add, bilinear_form
+from .vectors cimport add_outer, bilinear_form
 
 
 def learn(
@@ -17,20 +17,17 @@ def learn(
     Returns the number of triplets learned.
     """
     cdef Py_ssize_t m = W.shape[0], n = W.shape[1]
-    cdef Workspace space = Workspace(m, n, sizeof(floating))
+    cdef Workspace space = Workspace(m, n, sizeof(floating), m)
     cdef Pair *x = &space.pair
     cdef floating *q = <floating *>x.q
     cdef floating *p = <floating *>x.p
-    cdef floating *p_full
-    cdef floating *w
-    cdef Py_ssize_t t, i, k
+    cdef floating *tau_q = <floating *>space.take(m)
+    cdef Py_ssize_t t, k
     cdef double margin, q_norm, p_norm, tau, C_t
-    cdef floating tau_q
     cdef bint updates
     with nogil:
         for t in range(triplets.shape[0]):
             read_pair(x, q, &Q.rows, triplets[t, 0], &P.rows, triplets[t, 1], &N.rows, triplets[t, 2])
-            p_full = <floating *>x.p_full
             margin = bilinear_form(&W[0, 0], x)
             if not isfinite(margin):
                 with gil:
@@ -46,13 +43,8 @@ def learn(
                     p_norm += <double>p[k] * p[k]
                 # Written so that a vanishing |q|^2 |p|^2 gives C, never 0 / 0.
                 tau = C_t if C_t * q_norm * p_norm <= 1 - margin else (1 - margin) / (q_norm * p_norm)
-                for i in range(x.k_q):
-                    w = &W[x.q_columns[i], 0]
-                    tau_q = <floating>(tau * q[i])
-                    if p_full != NULL:
-                        add(w, tau_q, p_full, n)
-                    else:
-                        for k in range(x.k_p):
-                            w[x.p_columns[k]] += tau_q * p[k]
+                for k in range(x.k_q):
+                    tau_q[k] = <floating>(tau * q[k])
+                add_outer(&W[0, 0], tau_q, x)
             note(&counts[0], &record[t, 0] if record is not None else NULL, margin, 0, updates)
     return triplets.shape[0]

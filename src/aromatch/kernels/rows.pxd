@@ -35,6 +35,7 @@ cdef struct Pair:
     void *p
     void *p_full                  # p over its whole width when more than a quarter of it is non-zero, else NULL
     Py_ssize_t *q_columns
+    Py_ssize_t *q_starts          # where row q_columns[i] of an m x n matrix begins
     Py_ssize_t *p_columns
     Py_ssize_t k_q
     Py_ssize_t k_p

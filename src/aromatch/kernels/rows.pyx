@@ -60,13 +60,14 @@ cdef class Workspace:
     """Memory for one triplet with m and n columns, and `extra` more values of `itemsize` bytes."""
 
     def __cinit__(self, Py_ssize_t m, Py_ssize_t n, Py_ssize_t itemsize, Py_ssize_t extra=0):
-        self.memory = <char *>malloc(8 * (m + 3 * n) + itemsize * (m + 4 * n + extra))
+        self.memory = <char *>malloc(8 * (2 * m + 3 * n) + itemsize * (m + 4 * n + extra))
         if self.memory == NULL:
             raise MemoryError
         self.itemsize = itemsize
-        self.used = 8 * (m + 3 * n)
+        self.used = 8 * (2 * m + 3 * n)
         self.pair.q_columns = <Py_ssize_t *>self.memory
-        self.pair.p_columns = self.pair.q_columns + m
+        self.pair.q_starts = self.pair.q_columns + m
+        self.pair.p_columns = self.pair.q_starts + m
         self.pair.work_columns = self.pair.p_columns + n
         self.pair.n = n
         self.pair.q = self.take(m)
@@ -91,30 +92,51 @@ cdef inline double value_at(const char *address, bint single) noexcept nogil:
     return (<const float *>address)[0] if single else (<const double *>address)[0]
 
 
+ctypedef fused value:
+    float
+    double
+
+
+ctypedef fused index:
+    int32_t
+    int64_t
+
+
+cdef inline Py_ssize_t gather_sparse(
+    const value *data, const index *indices, Py_ssize_t at, Py_ssize_t end, floating *values, Py_ssize_t *columns,
+) noexcept nogil:
+    cdef Py_ssize_t found = 0
+    while at < end:
+        # Written always, kept when it is not zero (now or once rounded), so that there is no branch to guess.
+        values[found] = <floating>data[at]
+        columns[found] = indices[at]
+        found += values[found] != 0
+        at += 1
+    return found
+
+
 cdef Py_ssize_t gather(const Rows *X, Py_ssize_t row, floating *values, Py_ssize_t *columns) noexcept nogil:
     cdef Py_ssize_t at, column, end, found = 0
-    cdef Py_ssize_t width = 4 if X.is_single else 8
     cdef const char *cell
-    cdef floating value
+    cdef floating x
     if X.is_sparse:
         at = index_at(X.indptr, row, X.has_wide_indices)
         end = index_at(X.indptr, row + 1, X.has_wide_indices)
-        while at < end:
-            value = <floating>value_at(X.values + at * width, X.is_single)
-            if value != 0:
-                values[found] = value
-                columns[found] = index_at(X.indices, at, X.has_wide_indices)
-                found += 1
-            at += 1
-    else:
-        cell = X.values + row * X.row_stride
-        for column in range(X.n_columns):
-            value = <floating>value_at(cell, X.is_single)
-            if value != 0:
-                values[found] = value
-                columns[found] = column
-                found += 1
-            cell += X.column_stride
+        if X.is_single:
+            if X.has_wide_indices:
+                return gather_sparse(<const float *>X.values, <const int64_t *>X.indices, at, end, values, columns)
+            return gather_sparse(<const float *>X.values, <const int32_t *>X.indices, at, end, values, columns)
+        if X.has_wide_indices:
+            return gather_sparse(<const double *>X.values, <const int64_t *>X.indices, at, end, values, columns)
+        return gather_sparse(<const double *>X.values, <const int32_t *>X.indices, at, end, values, columns)
+    cell = X.values + row * X.row_stride
+    for column in range(X.n_columns):
+        x = <floating>value_at(cell, X.is_single)
+        if x != 0:
+            values[found] = x
+            columns[found] = column
+            found += 1
+        cell += X.column_stride
     return found
 
 
@@ -124,24 +146,33 @@ cdef Py_ssize_t subtract(
     floating *values, Py_ssize_t *columns,
 ) noexcept nogil:
     cdef Py_ssize_t a = 0, b = 0, found = 0
-    cdef floating value
-    while a < n_a or b < n_b:
-        if b == n_b or (a < n_a and columns_a[a] < columns_b[b]):
-            value = values_a[a]
+    while a < n_a and b < n_b:
+        if columns_a[a] < columns_b[b]:
+            values[found] = values_a[a]
             columns[found] = columns_a[a]
+            found += 1
             a += 1
-        elif a == n_a or columns_b[b] < columns_a[a]:
-            value = -values_b[b]
+        elif columns_b[b] < columns_a[a]:
+            values[found] = -values_b[b]
             columns[found] = columns_b[b]
+            found += 1
             b += 1
         else:
-            value = values_a[a] - values_b[b]
+            values[found] = values_a[a] - values_b[b]
             columns[found] = columns_a[a]
+            found += values[found] != 0
             a += 1
             b += 1
-        if value != 0:
-            values[found] = value
-            found += 1
+    while a < n_a:
+        values[found] = values_a[a]
+        columns[found] = columns_a[a]
+        found += 1
+        a += 1
+    while b < n_b:
+        values[found] = -values_b[b]
+        columns[found] = columns_b[b]
+        found += 1
+        b += 1
     return found
 
 
@@ -161,8 +192,10 @@ cdef void read_pair(
 ) noexcept nogil:
     cdef floating *p = <floating *>x.p
     cdef floating *work = <floating *>x.work
-    cdef Py_ssize_t n_a, n_b
+    cdef Py_ssize_t n_a, n_b, at
     x.k_q = gather(Q, i, <floating *>x.q, x.q_columns)
+    for at in range(x.k_q):
+        x.q_starts[at] = x.q_columns[at] * x.n
     if N == NULL:
         x.k_p = gather(P, j, p, x.p_columns)
     else:

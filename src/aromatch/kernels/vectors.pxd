@@ -1,5 +1,5 @@
-# Sums over rows of a matrix, over the few columns of a sparse vector or over plain runs of memory. The order of
-# every sum is fixed, so the bits are too.
+# Sums over rows of a matrix, over the few columns of a sparse vector or over plain runs of memory; loops.h says what
+# each does. The order of every sum is fixed, so the bits are too.
 
 from .rows cimport Pair, floating
 
@@ -13,13 +13,20 @@ cdef extern from "loops.h" nogil:
         float *a, const float *f, const float *x0, const float *x1, const float *x2, const float *x3, Py_ssize_t n)
     void add_four_double(
         double *a, const double *f, const double *x0, const double *x1, const double *x2, const double *x3, Py_ssize_t n)
-    void downdate_float(
-        float *w, float *s, const float *p, const float *p2, float f, float g, float floor, Py_ssize_t n)
-    void downdate_double(
-        double *w, double *s, const double *p, const double *p2, double f, double g, double floor, Py_ssize_t n)
-    void add_precision_float(float *w, float *s, const float *p, const float *p2, float f, float g, Py_ssize_t n)
-    void add_precision_double(
-        double *w, double *s, const double *p, const double *p2, double f, double g, Py_ssize_t n)
+    double sparse_dot_float(const float *x, const float *y, const Py_ssize_t *columns, Py_ssize_t found)
+    double sparse_dot_double(const double *x, const double *y, const Py_ssize_t *columns, Py_ssize_t found)
+    double sparse_form_float(
+        const float *A, const Py_ssize_t *starts, const float *q, Py_ssize_t k_q,
+        const float *p, const Py_ssize_t *columns, Py_ssize_t k_p)
+    double sparse_form_double(
+        const double *A, const Py_ssize_t *starts, const double *q, Py_ssize_t k_q,
+        const double *p, const Py_ssize_t *columns, Py_ssize_t k_p)
+    void sparse_add_float(
+        float *A, const Py_ssize_t *starts, const float *f, Py_ssize_t k_q,
+        const float *p, const Py_ssize_t *columns, Py_ssize_t k_p)
+    void sparse_add_double(
+        double *A, const Py_ssize_t *starts, const double *f, Py_ssize_t k_q,
+        const double *p, const Py_ssize_t *columns, Py_ssize_t k_p)
 
 
 cdef inline double dot(const floating *x, const floating *y, Py_ssize_t n) noexcept nogil:
@@ -29,7 +36,6 @@ cdef inline double dot(const floating *x, const floating *y, Py_ssize_t n) noexc
         return dot_float(x, y, n)
 
 
-# a <- a + f x
 cdef inline void add(floating *a, floating f, const floating *x, Py_ssize_t n) noexcept nogil:
     if floating is double:
         add_double(a, f, x, n)
@@ -37,7 +43,6 @@ cdef inline void add(floating *a, floating f, const floating *x, Py_ssize_t n) n
         add_float(a, f, x, n)
 
 
-# a <- a + f_0 x_0 + f_1 x_1 + f_2 x_2 + f_3 x_3
 cdef inline void add_four(
     floating *a, const floating *f, const floating *x0, const floating *x1, const floating *x2, const floating *x3,
     Py_ssize_t n,
@@ -48,37 +53,42 @@ cdef inline void add_four(
         add_four_float(a, f, x0, x1, x2, x3, n)
 
 
-# Four chains of additions, so that one need not wait for the other.
 cdef inline double sparse_dot(
-    const floating *row, const floating *values, const Py_ssize_t *columns, Py_ssize_t found,
+    const floating *x, const floating *y, const Py_ssize_t *columns, Py_ssize_t found,
 ) noexcept nogil:
-    cdef double a0 = 0, a1 = 0, a2 = 0, a3 = 0
-    cdef Py_ssize_t k = 0
-    while k + 4 <= found:
-        a0 += row[columns[k]] * values[k]
-        a1 += row[columns[k + 1]] * values[k + 1]
-        a2 += row[columns[k + 2]] * values[k + 2]
-        a3 += row[columns[k + 3]] * values[k + 3]
-        k += 4
-    while k < found:
-        a0 += row[columns[k]] * values[k]
-        k += 1
-    return (a0 + a1) + (a2 + a3)
+    if floating is double:
+        return sparse_dot_double(x, y, columns, found)
+    else:
+        return sparse_dot_float(x, y, columns, found)
 
 
 # q'Ap
 cdef inline double bilinear_form(const floating *A, const Pair *x) noexcept nogil:
     cdef const floating *q = <const floating *>x.q
-    cdef const floating *row
+    cdef const floating *p = <const floating *>x.p
     cdef double total = 0
     cdef Py_ssize_t i
-    for i in range(x.k_q):
-        row = A + x.q_columns[i] * x.n
-        if x.p_full != NULL:
-            total += q[i] * dot(row, <const floating *>x.p_full, x.n)
-        else:
-            total += q[i] * sparse_dot(row, <const floating *>x.p, x.p_columns, x.k_p)
-    return total
+    if x.p_full != NULL:
+        for i in range(x.k_q):
+            total += q[i] * dot(A + x.q_starts[i], <const floating *>x.p_full, x.n)
+        return total
+    if floating is double:
+        return sparse_form_double(A, x.q_starts, q, x.k_q, p, x.p_columns, x.k_p)
+    else:
+        return sparse_form_float(A, x.q_starts, q, x.k_q, p, x.p_columns, x.k_p)
+
+
+# A <- A + f p' at the rows of q
+cdef inline void add_outer(floating *A, const floating *f, const Pair *x) noexcept nogil:
+    cdef const floating *p = <const floating *>x.p
+    cdef Py_ssize_t i
+    if x.p_full != NULL:
+        for i in range(x.k_q):
+            add(A + x.q_starts[i], f[i], <const floating *>x.p_full, x.n)
+    elif floating is double:
+        sparse_add_double(A, x.q_starts, f, x.k_q, p, x.p_columns, x.k_p)
+    else:
+        sparse_add_float(A, x.q_starts, f, x.k_q, p, x.p_columns, x.k_p)
 
 
 # a = A q for a symmetric A, by rows, which lie in order in memory.
