@@ -6,7 +6,7 @@ from scipy import sparse
 
 import aromatch as am
 import reference
-from aromatch.learners import factored, online
+from aromatch.learners import online, pending
 
 VARIANTS = {
     "d-AROMA": (am.DiagonalAROMA, reference.d_aroma, {}),
@@ -202,11 +202,11 @@ def test_the_blocked_form_agrees_with_the_paper(rule, m, n, share_of_zeros, dtyp
 def test_the_blocked_form_agrees_with_the_plain_loop_at_and_between_folds(dtype, monkeypatch):
     """Every reading, after every update: at a block's start, inside it and at its end."""
     Q, P, triplets, weights = make_problem(35, 50, 0.5, seed=13, n_triplets=60)
-    monkeypatch.setattr(factored, "_block_size", lambda m, n: 7)
+    monkeypatch.setattr(pending, "block_size", lambda m, n: 7)
     in_blocks = am.FactoredAROMA(r=0.1, dtype=dtype)
-    monkeypatch.setattr(factored, "_block_size", lambda m, n: 0)
+    monkeypatch.setattr(pending, "block_size", lambda m, n: 0)
     plain = am.FactoredAROMA(r=0.1, dtype=dtype).fit_triplets(triplets[:0], Q, P)
-    monkeypatch.setattr(factored, "_block_size", lambda m, n: 7)
+    monkeypatch.setattr(pending, "block_size", lambda m, n: 7)
     in_blocks.fit_triplets(triplets[:0], Q, P)
     close = {"rtol": 0, "atol": 1e-12 if dtype == "float64" else 1e-5}
     fills = set()
@@ -254,7 +254,7 @@ def test_a_margin_of_exactly_one_has_no_loss_and_changes_nothing(learner, width)
 
 @pytest.mark.parametrize("rule", ["margin", "mistake"])
 def test_in_blocks_the_deviation_told_before_an_update_is_that_of_the_margin(rule, monkeypatch):
-    monkeypatch.setattr(factored, "_block_size", lambda m, n: 7)
+    monkeypatch.setattr(pending, "block_size", lambda m, n: 7)
     rng = np.random.default_rng(15)
     Q, P = rng.normal(size=(20, 9)) * 0.5, rng.normal(size=(20, 8)) * 0.5
     model = am.FactoredAROMA(r=0.1, rule=rule).fit_triplets([[0, 1, 2]], Q, P)

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 
 from .rows cimport Pair, RowView, Workspace, floating, read_pair, spread
-from .vectors cimport bilinear_form
+from .vectors cimport bilinear_form, sparse_dot
 
 
 def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, const floating[:, ::1] A, bint squared, floating[::1] out):
@@ -52,3 +52,19 @@ def quadratic_forms(RowView X, const int64_t[:, ::1] numbers, const floating[:, 
             for k in range(x.k_p):
                 twice.q_starts[k] = x.p_columns[k] * x.n
             out[t] = <floating>bilinear_form(&A[0, 0], &twice)
+
+
+def projections(RowView X, const int64_t[:, ::1] numbers, const floating[:, ::1] A, floating[:, ::1] out):
+    """Write ``A x``, x a row of X (one column in `numbers`) or the difference of two rows (two columns)."""
+    cdef Workspace space = Workspace(A.shape[1], A.shape[1], sizeof(floating))
+    cdef Pair *x = &space.pair
+    cdef floating *p = <floating *>x.p
+    cdef Py_ssize_t t, k
+    cdef bint subtracts = numbers.shape[1] == 2
+    with nogil:
+        for t in range(numbers.shape[0]):
+            read_pair(
+                x, p, &X.rows, numbers[t, 0], &X.rows, numbers[t, 0],
+                &X.rows if subtracts else NULL, numbers[t, 1] if subtracts else 0)
+            for k in range(out.shape[1]):
+                out[t, k] = <floating>sparse_dot(&A[k, 0], p, x.p_columns, x.k_p)

@@ -6,20 +6,27 @@ After k pending updates since the last fold::
     Omega  = Omega_base  - sum_k d_k b_k b_k'
     Lambda = Lambda_base - sum_k c_k a_k a_k'
 
-so that a triplet needs the base matrices only at the rows that q and p touch, and a correction of rank k. This
-is the same algorithm: nothing is approximated, sums are only taken in another order. A fold is one GEMM and two
-SYRK, and it comes after a fixed number of updates, counted since the start, so cutting a run into pieces or
-reading the model in between does not change a bit.
+so that a triplet needs ``q'W_base``, ``Lambda_base q`` and ``Omega_base p``, and a correction of rank k. For sparse rows
+these are a few rows of the base matrices; for whole rows they are products of matrices, taken for all the triplets up to
+the next fold at once. This is the same algorithm: nothing is approximated, sums are only taken in another order. A
+fold is one GEMM and two SYRK, and it comes after a fixed number of updates, counted since the start, so cutting a run
+into pieces or reading the model in between does not change a bit.
 """
 
 from libc.math cimport isfinite, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport dgemm, dsyrk, sgemm, ssyrk
+from scipy.linalg.cython_blas cimport dsyrk, ssyrk
 
-from .rounds cimport asks_for_update, note
-from .rows cimport Pair, RowView, Workspace, floating, read_pair
-from .vectors cimport add, add_four, bilinear_form, dot, sparse_dot, symmetric_product
+from .pending cimport fold_mean, read_run
+from .rounds cimport asks_for_update, has_evidence, note
+from .rows cimport Pair, RowView, Workspace, floating
+from .vectors cimport add, add_four, bilinear_form, dot, dots, multiply, sparse_dot, symmetric_product
+
+
+cdef extern from "loops.h" nogil:
+    void mirror_float(float *S, Py_ssize_t width)
+    void mirror_double(double *S, Py_ssize_t width)
 
 
 # The columns of `steps`.
@@ -37,60 +44,95 @@ def learn(
     The pending a, b and (alpha, c, d) are rows of A, B and `steps`; ``counts[3]`` says how many there are.
     Returns the number of triplets learned.
     """
-    cdef Py_ssize_t m = W.shape[0], n = W.shape[1], most = A.shape[0]
-    cdef bint may_fold = counts[3] + triplets.shape[0] >= most
-    cdef Workspace space = Workspace(m, n, sizeof(floating), m + n + 2 * most + (most * max(m, n) if may_fold else 0))
+    cdef Py_ssize_t m = W.shape[0], n = W.shape[1], most = A.shape[0], n_triplets = triplets.shape[0]
+    cdef Py_ssize_t longest = min(2 * most, n_triplets), larger = max(m, n)
+    cdef Workspace space = Workspace(m, n, sizeof(floating), longest * (2 * m + 3 * n) + (16 + max(longest, most)) * larger)
+    cdef Workspace doubles = Workspace(0, longest, sizeof(double), 2 * most)
     cdef Pair *x = &space.pair
-    cdef floating *q = <floating *>x.q
-    cdef floating *p = <floating *>x.p
-    cdef floating *a = <floating *>space.take(m)       # Lambda q
-    cdef floating *b = <floating *>space.take(n)       # Omega p
-    cdef floating *Aq = <floating *>space.take(most)
-    cdef floating *Bp = <floating *>space.take(most)
-    cdef floating *scaled = <floating *>space.take(most * max(m, n)) if may_fold else NULL
-    cdef Py_ssize_t t, k, pending = counts[3]
-    cdef double margin, q_variance, p_variance, r_t
-    cdef bint updates
+    cdef floating *Qs = <floating *>space.take(longest * m)     # a run of whole rows q and p
+    cdef floating *Ps = <floating *>space.take(longest * n)
+    cdef floating *QsW = <floating *>space.take(longest * n)    # and their products with the base matrices
+    cdef floating *QsLambda = <floating *>space.take(longest * m)
+    cdef floating *PsOmega = <floating *>space.take(longest * n)
+    cdef floating *strip = <floating *>space.take(16 * larger)
+    cdef floating *room = <floating *>space.take(max(longest, most) * larger)
+    cdef double *Aq = <double *>doubles.take(most)
+    cdef double *Bp = <double *>doubles.take(most)
+    cdef Py_ssize_t *is_likely = doubles.pair.p_columns         # which triplets of a run look like updates
+    cdef floating *q
+    cdef floating *p
+    cdef floating *a                                            # Lambda q
+    cdef floating *b                                            # Omega p
+    cdef Py_ssize_t t = 0, i, k, run, n_updates, pending = counts[3]
+    cdef double margin, q_variance, p_variance, r_t, share = (1.0 + counts[1]) / (1.0 + counts[0])
+    cdef bint updates, is_whole
     with nogil:
-        for t in range(triplets.shape[0]):
-            read_pair(x, q, &Q.rows, triplets[t, 0], &P.rows, triplets[t, 1], &N.rows, triplets[t, 2])
-            margin = bilinear_form(&W[0, 0], x)
-            for k in range(pending):
-                Aq[k] = <floating>sparse_dot(&A[k, 0], q, x.q_columns, x.k_q)
-                Bp[k] = <floating>(
-                    dot(&B[k, 0], <floating *>x.p_full, n) if x.p_full != NULL
-                    else sparse_dot(&B[k, 0], p, x.p_columns, x.k_p))
-                margin += steps[k, ALPHA] * Aq[k] * Bp[k]
-            r_t = r if weights is None else r / weights[t]
-            updates = asks_for_update(margin, only_mistakes, x, r_t)
-            q_variance = 0
-            p_variance = 0
-            if updates or record is not None:
-                symmetric_product(&Lambda[0, 0], m, q, x.q_columns, x.k_q, a)
-                symmetric_product(&Omega[0, 0], n, p, x.p_columns, x.k_p, b)
-                for k in range(pending):
-                    Aq[k] *= <floating>-steps[k, C]
-                    Bp[k] *= <floating>-steps[k, D]
-                add_rows(&A[0, 0], pending, m, Aq, a)
-                add_rows(&B[0, 0], pending, n, Bp, b)
-                q_variance = sparse_dot(a, q, x.q_columns, x.k_q)
-                p_variance = sparse_dot(b, p, x.p_columns, x.k_p)
-                if not (q_variance >= 0 and p_variance >= 0 and isfinite(q_variance * p_variance + margin)):
-                    with gil:
-                        return t
-            if updates:
-                memcpy(&A[pending, 0], a, m * sizeof(floating))
-                memcpy(&B[pending, 0], b, n * sizeof(floating))
-                steps[pending, ALPHA] = (1 - margin) / (r_t + q_variance * p_variance)
-                steps[pending, C] = p_variance / (n * r_t + q_variance * p_variance)
-                steps[pending, D] = q_variance / (m * r_t + q_variance * p_variance)
-                pending += 1
-                if pending == most:
-                    fold_all(&W[0, 0], &Omega[0, 0], &Lambda[0, 0], m, n, &A[0, 0], &B[0, 0], &steps[0, 0], most, scaled)
-                    pending = 0
-                counts[3] = pending
-            note(&counts[0], &record[t, 0] if record is not None else NULL, margin, q_variance * p_variance, updates)
-    return triplets.shape[0]
+        while t < n_triplets:
+            # A fold changes the base matrices and so ends a run: begin none that would hardly be used.
+            run = min(longest, n_triplets - t, 1 + <Py_ssize_t>((most - pending) / share))
+            run = read_run(x, Q, P, N, &triplets[t, 0], run, m, Qs, Ps)
+            is_whole = run > 0
+            if is_whole:
+                multiply(Qs, run, m, &W[0, 0], n, QsW, strip)
+                for i in range(run):
+                    margin = whole_margin(
+                        QsW + i * n, Qs + i * m, Ps + i * n, m, n, &A[0, 0], &B[0, 0], &steps[0, 0], pending, Aq, Bp)
+                    is_likely[i] = asks_for_update(margin, only_mistakes, True, r)
+                multiply_some(Qs, run, is_likely, m, &Lambda[0, 0], QsLambda, room, strip)
+                multiply_some(Ps, run, is_likely, n, &Omega[0, 0], PsOmega, room, strip)
+            n_updates = 0
+            for i in range(max(run, 1)):
+                a = QsLambda + i * m
+                b = PsOmega + i * n
+                if is_whole:
+                    q = Qs + i * m
+                    p = Ps + i * n
+                    margin = whole_margin(QsW + i * n, q, p, m, n, &A[0, 0], &B[0, 0], &steps[0, 0], pending, Aq, Bp)
+                else:
+                    q = <floating *>x.q
+                    p = <floating *>x.p
+                    margin = bilinear_form(&W[0, 0], x)
+                    for k in range(pending):
+                        Aq[k] = sparse_dot(&A[k, 0], q, x.q_columns, x.k_q)
+                        Bp[k] = sparse_dot(&B[k, 0], p, x.p_columns, x.k_p)
+                        margin += steps[k, ALPHA] * Aq[k] * Bp[k]
+                r_t = r if weights is None else r / weights[t]
+                updates = asks_for_update(margin, only_mistakes, is_whole or has_evidence(x), r_t)
+                q_variance = 0
+                p_variance = 0
+                if updates or record is not None:
+                    if not is_whole:
+                        symmetric_product(&Lambda[0, 0], m, q, x.q_columns, x.k_q, a)
+                        symmetric_product(&Omega[0, 0], n, p, x.p_columns, x.k_p, b)
+                    elif not is_likely[i]:
+                        multiply(q, 1, m, &Lambda[0, 0], m, a, strip)
+                        multiply(p, 1, n, &Omega[0, 0], n, b, strip)
+                    subtract_rows(&A[0, 0], pending, m, Aq, &steps[0, C], a)
+                    subtract_rows(&B[0, 0], pending, n, Bp, &steps[0, D], b)
+                    q_variance = dot(a, q, m) if is_whole else sparse_dot(a, q, x.q_columns, x.k_q)
+                    p_variance = dot(b, p, n) if is_whole else sparse_dot(b, p, x.p_columns, x.k_p)
+                    if not (q_variance >= 0 and p_variance >= 0 and isfinite(q_variance * p_variance + margin)):
+                        with gil:
+                            return t
+                if updates:
+                    memcpy(&A[pending, 0], a, m * sizeof(floating))
+                    memcpy(&B[pending, 0], b, n * sizeof(floating))
+                    steps[pending, ALPHA] = (1 - margin) / (r_t + q_variance * p_variance)
+                    steps[pending, C] = p_variance / (n * r_t + q_variance * p_variance)
+                    steps[pending, D] = q_variance / (m * r_t + q_variance * p_variance)
+                    pending += 1
+                    n_updates += 1
+                    if pending == most:
+                        fold_all(
+                            &W[0, 0], &Omega[0, 0], &Lambda[0, 0], m, n, &A[0, 0], &B[0, 0], &steps[0, 0], most, room)
+                        pending = 0
+                    counts[3] = pending
+                note(&counts[0], &record[t, 0] if record is not None else NULL, margin, q_variance * p_variance, updates)
+                t += 1
+                if updates and pending == 0:
+                    break
+            share = (share + (1.0 + n_updates) / (2.0 + i)) / 2
+    return n_triplets
 
 
 def fold(
@@ -108,35 +150,58 @@ def fold(
             counts[3] = 0
 
 
-def projections(RowView X, const int64_t[:, ::1] numbers, const floating[:, ::1] A, floating[:, ::1] out):
-    """Write ``A x``, x a row of X (one column in `numbers`) or the difference of two rows (two columns)."""
-    cdef Workspace space = Workspace(A.shape[1], A.shape[1], sizeof(floating))
-    cdef Pair *x = &space.pair
-    cdef floating *p = <floating *>x.p
-    cdef Py_ssize_t t, k
-    cdef bint subtracts = numbers.shape[1] == 2
-    with nogil:
-        for t in range(numbers.shape[0]):
-            read_pair(
-                x, p, &X.rows, numbers[t, 0], &X.rows, numbers[t, 0],
-                &X.rows if subtracts else NULL, numbers[t, 1] if subtracts else 0)
-            for k in range(out.shape[1]):
-                out[t, k] = <floating>sparse_dot(&A[k, 0], p, x.p_columns, x.k_p)
-
-
-# a <- a + sum_k factors_k A_k
-cdef void add_rows(
-    const floating *A, Py_ssize_t n_rows, Py_ssize_t width, const floating *factors, floating *a,
+# q'Wp for whole rows, given q'W_base; tells A q and B p on the way.
+cdef double whole_margin(
+    const floating *qW, const floating *q, const floating *p, Py_ssize_t m, Py_ssize_t n,
+    const floating *A, const floating *B, const double *steps, Py_ssize_t pending, double *Aq, double *Bp,
 ) noexcept nogil:
-    cdef const floating *row = A
-    cdef Py_ssize_t k = 0
+    cdef double margin = dot(qW, p, n)
+    cdef Py_ssize_t k
+    dots(A, pending, m, q, Aq)
+    dots(B, pending, n, p, Bp)
+    for k in range(pending):
+        margin += steps[3 * k + ALPHA] * Aq[k] * Bp[k]
+    return margin
+
+
+# The chosen rows of X M, each at the place of its row in X.
+cdef void multiply_some(
+    const floating *X, Py_ssize_t n_rows, const Py_ssize_t *is_chosen, Py_ssize_t width, const floating *M,
+    floating *out, floating *room, floating *strip,
+) noexcept nogil:
+    cdef Py_ssize_t i, found = 0
+    for i in range(n_rows):
+        found += is_chosen[i]
+    if found == n_rows:
+        multiply(X, n_rows, width, M, width, out, strip)
+        return
+    found = 0
+    for i in range(n_rows):
+        if is_chosen[i]:
+            memcpy(room + found * width, X + i * width, width * sizeof(floating))
+            found += 1
+    multiply(room, found, width, M, width, out, strip)
+    # Products lie at or before their place, so they move there from the last to the first.
+    for i in range(n_rows - 1, -1, -1):
+        if is_chosen[i]:
+            found -= 1
+            if found < i:
+                memcpy(out + i * width, out + found * width, width * sizeof(floating))
+
+
+# a <- a - sum_k x_k step_k A_k, the steps being a column of `steps`
+cdef void subtract_rows(
+    const floating *A, Py_ssize_t n_rows, Py_ssize_t width, const double *x, const double *step, floating *a,
+) noexcept nogil:
+    cdef floating[4] factors
+    cdef Py_ssize_t k = 0, i
     while k + 4 <= n_rows:
-        add_four(a, factors + k, row, row + width, row + 2 * width, row + 3 * width, width)
-        row += 4 * width
+        for i in range(4):
+            factors[i] = <floating>(-x[k + i] * step[3 * (k + i)])
+        add_four(a, factors, A + k * width, A + (k + 1) * width, A + (k + 2) * width, A + (k + 3) * width, width)
         k += 4
     while k < n_rows:
-        add(a, factors[k], row, width)
-        row += width
+        add(a, <floating>(-x[k] * step[3 * k]), A + k * width, width)
         k += 1
 
 
@@ -144,46 +209,26 @@ cdef void fold_all(
     floating *W, floating *Omega, floating *Lambda, Py_ssize_t m, Py_ssize_t n,
     const floating *A, const floating *B, const double *steps, Py_ssize_t pending, floating *scaled,
 ) noexcept nogil:
-    cdef int m_ = <int>m, n_ = <int>n, k_ = <int>pending
-    cdef floating one = 1
-    scale_rows(A, pending, m, steps + ALPHA, False, scaled)
-    # BLAS counts by columns: our row-major W is its W', so W += A'B is W' += B'A.
-    if floating is double:
-        dgemm(b"N", b"T", &n_, &m_, &k_, &one, <double *>B, &n_, scaled, &m_, &one, W, &n_)
-    else:
-        sgemm(b"N", b"T", &n_, &m_, &k_, &one, <float *>B, &n_, scaled, &m_, &one, W, &n_)
-    scale_rows(A, pending, m, steps + C, True, scaled)
-    subtract_square(Lambda, m, scaled, pending)
-    scale_rows(B, pending, n, steps + D, True, scaled)
-    subtract_square(Omega, n, scaled, pending)
+    fold_mean(W, m, n, A, B, steps + ALPHA, 3, pending, scaled)
+    subtract_square(Lambda, m, A, steps + C, pending, scaled)
+    subtract_square(Omega, n, B, steps + D, pending, scaled)
 
 
-cdef void scale_rows(
-    const floating *A, Py_ssize_t n_rows, Py_ssize_t width, const double *factors, bint root, floating *scaled,
+# S <- S - sum_k step_k a_k a_k': one triangle by SYRK, the other copied, so that S stays symmetric to the bit.
+cdef void subtract_square(
+    floating *S, Py_ssize_t width, const floating *A, const double *step, Py_ssize_t n_rows, floating *scaled,
 ) noexcept nogil:
-    cdef Py_ssize_t k, j
-    cdef floating factor
-    for k in range(n_rows):
-        factor = <floating>(sqrt(factors[3 * k]) if root else factors[3 * k])
-        for j in range(width):
-            scaled[k * width + j] = factor * A[k * width + j]
-
-
-# S <- S - R'R for R with n_rows rows: one triangle by SYRK, the other copied, so that S stays symmetric to the bit.
-cdef void subtract_square(floating *S, Py_ssize_t width, floating *R, Py_ssize_t n_rows) noexcept nogil:
     cdef int n_ = <int>width, k_ = <int>n_rows
-    cdef floating one = 1, minus_one = -1
-    cdef Py_ssize_t tile = 32, i, j, rows_from, columns_from
+    cdef floating one = 1, minus_one = -1, root
+    cdef Py_ssize_t k, j
+    for k in range(n_rows):
+        root = <floating>sqrt(step[3 * k])
+        for j in range(width):
+            scaled[k * width + j] = root * A[k * width + j]
+    # BLAS counts by columns: its lower triangle is our upper one.
     if floating is double:
-        dsyrk(b"L", b"N", &n_, &k_, &minus_one, R, &n_, &one, S, &n_)
+        dsyrk(b"L", b"N", &n_, &k_, &minus_one, scaled, &n_, &one, S, &n_)
+        mirror_double(S, width)
     else:
-        ssyrk(b"L", b"N", &n_, &k_, &minus_one, R, &n_, &one, S, &n_)
-    rows_from = 0
-    while rows_from < width:
-        columns_from = 0
-        while columns_from <= rows_from:
-            for i in range(rows_from, min(rows_from + tile, width)):
-                for j in range(columns_from, min(columns_from + tile, i)):
-                    S[i * width + j] = S[j * width + i]
-            columns_from += tile
-        rows_from += tile
+        ssyrk(b"L", b"N", &n_, &k_, &minus_one, scaled, &n_, &one, S, &n_)
+        mirror_float(S, width)

@@ -3,7 +3,7 @@
 from libc.math cimport isfinite
 from libc.stdint cimport int64_t
 
-from .rounds cimport asks_for_update, note
+from .rounds cimport asks_for_update, has_evidence, note
 from .rows cimport Pair, RowView, Workspace, floating, read_pair, spread
 from .vectors cimport bilinear_form
 
@@ -63,7 +63,7 @@ def learn(
             p_full = <floating *>x.p_full
             margin = bilinear_form(&W[0, 0], x)
             r_t = r if weights is None else r / weights[t]
-            updates = asks_for_update(margin, only_mistakes, x, r_t)
+            updates = asks_for_update(margin, only_mistakes, has_evidence(x), r_t)
             variance = 0
             if updates or record is not None:
                 for k in range(x.k_q):

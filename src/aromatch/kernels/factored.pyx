@@ -3,7 +3,7 @@
 from libc.math cimport isfinite, sqrt
 from libc.stdint cimport int64_t
 
-from .rounds cimport asks_for_update, note
+from .rounds cimport asks_for_update, has_evidence, note
 from .rows cimport Pair, RowView, Workspace, floating, read_pair
 from .vectors cimport add, bilinear_form, sparse_dot, symmetric_product
 
@@ -90,7 +90,7 @@ def learn(
             read_pair(x, q, &Q.rows, triplets[t, 0], &P.rows, triplets[t, 1], &N.rows, triplets[t, 2])
             margin = bilinear_form(&W[0, 0], x)
             r_t = r if weights is None else r / weights[t]
-            updates = asks_for_update(margin, only_mistakes, x, r_t)
+            updates = asks_for_update(margin, only_mistakes, has_evidence(x), r_t)
             q_variance = 0
             p_variance = 0
             if updates or record is not None:

@@ -6,10 +6,16 @@
 #define AROMATCH_LOOPS_H
 
 #include <stddef.h>
+#include <string.h>
 
-/* Function clones need GCC and the GNU C library's resolver; elsewhere the compiler's own target has to do. */
+/* Function clones need GCC and the GNU C library's resolver; elsewhere the compiler's own target has to do. The levels
+   of x86-64 ask what a processor can do; a name such as "haswell" would ask who made it, and leave out AMD's. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
-#define FOR_SEVERAL_PROCESSORS __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
+#if __GNUC__ >= 12
+#define FOR_SEVERAL_PROCESSORS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define FOR_SEVERAL_PROCESSORS __attribute__((target_clones("avx2", "default")))
+#endif
 #else
 #define FOR_SEVERAL_PROCESSORS
 #endif

@@ -1,17 +1,97 @@
 /* The loops, for one precision T; loops.h includes this once for each. */
 
-/* -- over plain runs of memory, eight lanes wide ------------------------------------------------------------------ */
+/* Eight double or sixteen float lanes, as two registers of AVX2. */
+typedef T OF_T(half) __attribute__((vector_size(32), aligned(sizeof(T))));
+#define HALF ((ptrdiff_t)(32 / sizeof(T)))
+#define LANES (2 * HALF)
+
+/* -- over plain runs of memory ------------------------------------------------------------------------------------ */
+
+/* The products of x with up to four rows, each in the same lanes whatever the number of rows. */
+static inline __attribute__((always_inline)) void OF_T(few_dots)(const T *const *A, ptrdiff_t width, const T *x,
+                                                                 double *out, const int rows) {
+    OF_T(half) low[4], high[4];
+    T lane[LANES], rest[LANES];
+    ptrdiff_t j = 0;
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) low[r] = high[r] = (OF_T(half)){0};
+    for (; j + LANES <= width; j += LANES) {
+        const OF_T(half) x_low = *(const OF_T(half) *)(x + j), x_high = *(const OF_T(half) *)(x + j + HALF);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; ++r) {
+            low[r] += *(const OF_T(half) *)(A[r] + j) * x_low;
+            high[r] += *(const OF_T(half) *)(A[r] + j + HALF) * x_high;
+        }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) {
+        double total = 0;
+        memcpy(lane, &low[r], sizeof low[r]);
+        memcpy(lane + HALF, &high[r], sizeof high[r]);
+        for (ptrdiff_t k = 0; k < LANES; ++k) rest[k] = j + k < width ? A[r][j + k] * x[j + k] : 0;
+        for (ptrdiff_t k = 0; k < HALF; ++k) total += ((double)lane[k] + rest[k]) + ((double)lane[k + HALF] + rest[k + HALF]);
+        out[r] = total;
+    }
+}
 
 /* x'y */
 FOR_SEVERAL_PROCESSORS static double OF_T(dot)(const T *x, const T *y, ptrdiff_t n) {
-    T lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    double result;
+    OF_T(few_dots)(&x, n, y, &result, 1);
+    return result;
+}
+
+/* A x, each row as `dot` has it */
+FOR_SEVERAL_PROCESSORS static void OF_T(dots)(const T *A, ptrdiff_t n_rows, ptrdiff_t width, const T *x, double *out) {
+    ptrdiff_t i = 0;
+    for (; i + 4 <= n_rows; i += 4, A += 4 * width) {
+        const T *const rows[4] = {A, A + width, A + 2 * width, A + 3 * width};
+        OF_T(few_dots)(rows, width, x, out + i, 4);
+    }
+    for (; i < n_rows; ++i, A += width) OF_T(few_dots)(&A, width, x, out + i, 1);
+}
+
+/* q'Ap for the rows of A that begin at `starts` and a whole p */
+FOR_SEVERAL_PROCESSORS static double OF_T(form)(const T *A, const ptrdiff_t *starts, const T *q, ptrdiff_t k_q,
+                                                const T *p, ptrdiff_t width) {
+    double total = 0, found[4];
+    ptrdiff_t i = 0;
+    for (; i + 4 <= k_q; i += 4) {
+        const T *const rows[4] = {A + starts[i], A + starts[i + 1], A + starts[i + 2], A + starts[i + 3]};
+        OF_T(few_dots)(rows, width, p, found, 4);
+        total += (q[i] * found[0] + q[i + 1] * found[1]) + (q[i + 2] * found[2] + q[i + 3] * found[3]);
+    }
+    for (; i < k_q; ++i) {
+        const T *const row = A + starts[i];
+        OF_T(few_dots)(&row, width, p, found, 1);
+        total += q[i] * found[0];
+    }
+    return total;
+}
+
+/* x'x in double precision */
+FOR_SEVERAL_PROCESSORS static double OF_T(sum_of_squares)(const T *x, ptrdiff_t n) {
+    double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     ptrdiff_t j = 0;
     for (; j + 8 <= n; j += 8)
-        for (int k = 0; k < 8; ++k) lane[k] += x[j + k] * y[j + k];
-    for (int k = 0; j + k < n; ++k) lane[k] += x[j + k] * y[j + k];
-    return (((double)lane[0] + lane[1]) + ((double)lane[2] + lane[3])) +
-           (((double)lane[4] + lane[5]) + ((double)lane[6] + lane[7]));
+        for (int k = 0; k < 8; ++k) lane[k] += (double)x[j + k] * x[j + k];
+    for (; j < n; ++j) lane[0] += (double)x[j] * x[j];
+    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
+
+/* z = x - y, both rounded to the precision of z; returns the number of its non-zeros. Without y, z = x. */
+#define DEFINE_DIFFERENCE(OTHER)                                                                                    \
+    FOR_SEVERAL_PROCESSORS static ptrdiff_t OF_T(difference_of_##OTHER)(const OTHER *restrict x,                    \
+                                                                        const OTHER *restrict y, T *restrict z,     \
+                                                                        ptrdiff_t n) {                              \
+        ptrdiff_t found = 0;                                                                                        \
+        for (ptrdiff_t j = 0; j < n; ++j) z[j] = y ? (T)x[j] - (T)y[j] : (T)x[j];                                   \
+        for (ptrdiff_t j = 0; j < n; ++j) found += z[j] != 0;                                                       \
+        return found;                                                                                               \
+    }
+DEFINE_DIFFERENCE(float)
+DEFINE_DIFFERENCE(double)
+#undef DEFINE_DIFFERENCE
 
 /* a <- a + f x */
 FOR_SEVERAL_PROCESSORS static void OF_T(add)(T *restrict a, T f, const T *restrict x, ptrdiff_t n) {
@@ -24,6 +104,86 @@ FOR_SEVERAL_PROCESSORS static void OF_T(add_four)(T *restrict a, const T *f, con
                                                   ptrdiff_t n) {
     const T f0 = f[0], f1 = f[1], f2 = f[2], f3 = f[3];
     for (ptrdiff_t j = 0; j < n; ++j) a[j] += (f0 * x0[j] + f1 * x1[j]) + (f2 * x2[j] + f3 * x3[j]);
+}
+
+/* Up to six rows of C = A B in one strip of B's columns. Every cell is one sum in the order of k, so its bits do not
+   depend on how many rows are multiplied at once; BLAS does not promise that. `next` is the column of B to fetch ahead,
+   or NULL: a strip is too narrow for the processor to guess where the next one begins. */
+static inline __attribute__((always_inline)) void OF_T(multiply_strip)(const T *A, ptrdiff_t depth, const T *strip, T *C,
+                                                                       ptrdiff_t width, ptrdiff_t found,
+                                                                       const int rows, const T *next) {
+    OF_T(half) low[6], high[6];
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; ++r) low[r] = high[r] = (OF_T(half)){0};
+    for (ptrdiff_t k = 0; k < depth; ++k) {
+        const OF_T(half) b_low = *(const OF_T(half) *)(strip + k * LANES);
+        const OF_T(half) b_high = *(const OF_T(half) *)(strip + k * LANES + HALF);
+        if (next) __builtin_prefetch(next + k * width);
+#pragma GCC unroll 6
+        for (int r = 0; r < rows; ++r) {
+            low[r] += A[r * depth + k] * b_low;
+            high[r] += A[r * depth + k] * b_high;
+        }
+    }
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; ++r) {
+        T lane[LANES];
+        memcpy(lane, &low[r], sizeof low[r]);
+        memcpy(lane + HALF, &high[r], sizeof high[r]);
+        memcpy(C + r * width, lane, found * sizeof(T));
+    }
+}
+
+/* C = A B for A of n_rows x depth and B of depth x width; `strip` has room for depth * LANES numbers */
+FOR_SEVERAL_PROCESSORS static void OF_T(multiply)(const T *A, ptrdiff_t n_rows, ptrdiff_t depth, const T *B,
+                                                  ptrdiff_t width, T *C, T *strip) {
+    if (n_rows <= 3) { /* too few to pay for strips: whole rows of B, the same sums */
+        for (ptrdiff_t i = 0; i < n_rows; ++i) {
+            T *restrict c = C + i * width;
+            for (ptrdiff_t j = 0; j < width; ++j) c[j] = 0;
+            for (ptrdiff_t k = 0; k < depth; ++k) {
+                const T f = A[i * depth + k];
+                const T *restrict b = B + k * width;
+                for (ptrdiff_t j = 0; j < width; ++j) c[j] += f * b[j];
+            }
+        }
+        return;
+    }
+    for (ptrdiff_t j = 0; j < width; j += LANES) {
+        const ptrdiff_t found = width - j < LANES ? width - j : LANES;
+        ptrdiff_t i = 0;
+        for (ptrdiff_t k = 0; k < depth; ++k)
+            for (ptrdiff_t lane = 0; lane < LANES; ++lane)
+                strip[k * LANES + lane] = lane < found ? B[k * width + j + lane] : 0;
+        if (n_rows >= 6) {
+            OF_T(multiply_strip)(A, depth, strip, C + j, width, found, 6, B + j + 2 * LANES - 1);
+            i = 6;
+        }
+        for (; i + 6 <= n_rows; i += 6)
+            OF_T(multiply_strip)(A + i * depth, depth, strip, C + i * width + j, width, found, 6, NULL);
+        for (; i + 2 <= n_rows; i += 2)
+            OF_T(multiply_strip)(A + i * depth, depth, strip, C + i * width + j, width, found, 2, NULL);
+        for (; i < n_rows; ++i)
+            OF_T(multiply_strip)(A + i * depth, depth, strip, C + i * width + j, width, found, 1, NULL);
+    }
+}
+
+/* The upper triangle of a square matrix onto the lower one, in tiles that no width can make collide in a cache. */
+FOR_SEVERAL_PROCESSORS static void OF_T(mirror)(T *S, ptrdiff_t width) {
+    enum { SIDE = 4 };
+    const ptrdiff_t even = width / SIDE * SIDE;
+    T tile[SIDE][SIDE];
+    for (ptrdiff_t i = 0; i < even; i += SIDE) {
+        for (ptrdiff_t j = 0; j < i; j += SIDE) {
+            for (int a = 0; a < SIDE; ++a)
+                for (int b = 0; b < SIDE; ++b) tile[b][a] = S[(j + a) * width + i + b];
+            for (int b = 0; b < SIDE; ++b) memcpy(S + (i + b) * width + j, tile[b], sizeof tile[b]);
+        }
+        for (int a = 1; a < SIDE; ++a)
+            for (int b = 0; b < a; ++b) S[(i + a) * width + i + b] = S[(i + b) * width + i + a];
+    }
+    for (ptrdiff_t i = even; i < width; ++i)
+        for (ptrdiff_t j = 0; j < i; ++j) S[i * width + j] = S[j * width + i];
 }
 
 /* One cell of d-AROMA, (5) and (6). Sigma shrinks by 1 - s x^2 / (variance + r), two numbers that nearly agree when one
@@ -143,3 +303,6 @@ FOR_SEVERAL_PROCESSORS static void OF_T(sparse_add_precision)(T *W, T *S, const 
             OF_T(add_precision_cell)(W + j, S + j, f[i - 1], g[i - 1], p[k], p2[k]);
         }
 }
+
+#undef HALF
+#undef LANES

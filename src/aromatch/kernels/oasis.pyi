@@ -10,6 +10,9 @@ def learn(
     weights: Any,
     record: Any,
     W: Any,
+    A: Any,
+    B: Any,
+    steps: Any,
     C: float,
     counts: Any,
 ) -> int: ...

@@ -4,6 +4,12 @@ from cpython.buffer cimport PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_GetBuff
 from libc.math cimport isfinite
 from libc.stdlib cimport free, malloc
 
+
+cdef extern from "loops.h" nogil:
+    double sum_of_squares_float(const float *x, Py_ssize_t n)
+    double sum_of_squares_double(const double *x, Py_ssize_t n)
+
+
 FINE, NOT_FINITE, OUT_OF_RANGE, NOT_CANONICAL = range(4)
 
 
@@ -115,10 +121,19 @@ cdef inline Py_ssize_t gather_sparse(
     return found
 
 
+cdef inline Py_ssize_t gather_dense(
+    const value *row, const Rows *X, floating *values, Py_ssize_t *columns,
+) noexcept nogil:
+    cdef Py_ssize_t stride = X.column_stride // <Py_ssize_t>sizeof(value), column, found = 0
+    for column in range(X.n_columns):
+        values[found] = <floating>row[column * stride]
+        columns[found] = column
+        found += values[found] != 0
+    return found
+
+
 cdef Py_ssize_t gather(const Rows *X, Py_ssize_t row, floating *values, Py_ssize_t *columns) noexcept nogil:
-    cdef Py_ssize_t at, column, end, found = 0
-    cdef const char *cell
-    cdef floating x
+    cdef Py_ssize_t at, end
     if X.is_sparse:
         at = index_at(X.indptr, row, X.has_wide_indices)
         end = index_at(X.indptr, row + 1, X.has_wide_indices)
@@ -129,15 +144,9 @@ cdef Py_ssize_t gather(const Rows *X, Py_ssize_t row, floating *values, Py_ssize
         if X.has_wide_indices:
             return gather_sparse(<const double *>X.values, <const int64_t *>X.indices, at, end, values, columns)
         return gather_sparse(<const double *>X.values, <const int32_t *>X.indices, at, end, values, columns)
-    cell = X.values + row * X.row_stride
-    for column in range(X.n_columns):
-        x = <floating>value_at(cell, X.is_single)
-        if x != 0:
-            values[found] = x
-            columns[found] = column
-            found += 1
-        cell += X.column_stride
-    return found
+    if X.is_single:
+        return gather_dense(<const float *>(X.values + row * X.row_stride), X, values, columns)
+    return gather_dense(<const double *>(X.values + row * X.row_stride), X, values, columns)
 
 
 cdef Py_ssize_t subtract(
@@ -251,6 +260,13 @@ def check_rows(RowView view, const int64_t[:] numbers, unsigned char[::1] seen):
                     total += value * value
             else:
                 cell = X.values + row * X.row_stride
+                if X.column_stride == width:
+                    total = (sum_of_squares_float(<const float *>cell, X.n_columns) if X.is_single
+                             else sum_of_squares_double(<const double *>cell, X.n_columns))
+                    if isfinite(total):  # and so is all that it is made of
+                        largest = max(largest, total)
+                        continue
+                    total = 0
                 for column in range(X.n_columns):
                     value = value_at(cell, X.is_single)
                     if not isfinite(value):

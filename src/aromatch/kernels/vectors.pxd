@@ -7,6 +7,16 @@ from .rows cimport Pair, floating
 cdef extern from "loops.h" nogil:
     double dot_float(const float *x, const float *y, Py_ssize_t n)
     double dot_double(const double *x, const double *y, Py_ssize_t n)
+    void dots_float(const float *A, Py_ssize_t n_rows, Py_ssize_t width, const float *x, double *out)
+    void dots_double(const double *A, Py_ssize_t n_rows, Py_ssize_t width, const double *x, double *out)
+    double form_float(
+        const float *A, const Py_ssize_t *starts, const float *q, Py_ssize_t k_q, const float *p, Py_ssize_t width)
+    double form_double(
+        const double *A, const Py_ssize_t *starts, const double *q, Py_ssize_t k_q, const double *p, Py_ssize_t width)
+    void multiply_float(
+        const float *A, Py_ssize_t n_rows, Py_ssize_t depth, const float *B, Py_ssize_t width, float *C, float *strip)
+    void multiply_double(
+        const double *A, Py_ssize_t n_rows, Py_ssize_t depth, const double *B, Py_ssize_t width, double *C, double *strip)
     void add_float(float *a, float f, const float *x, Py_ssize_t n)
     void add_double(double *a, double f, const double *x, Py_ssize_t n)
     void add_four_float(
@@ -34,6 +44,25 @@ cdef inline double dot(const floating *x, const floating *y, Py_ssize_t n) noexc
         return dot_double(x, y, n)
     else:
         return dot_float(x, y, n)
+
+
+cdef inline void dots(
+    const floating *A, Py_ssize_t n_rows, Py_ssize_t width, const floating *x, double *out,
+) noexcept nogil:
+    if floating is double:
+        dots_double(A, n_rows, width, x, out)
+    else:
+        dots_float(A, n_rows, width, x, out)
+
+
+cdef inline void multiply(
+    const floating *A, Py_ssize_t n_rows, Py_ssize_t depth, const floating *B, Py_ssize_t width, floating *C,
+    floating *strip,
+) noexcept nogil:
+    if floating is double:
+        multiply_double(A, n_rows, depth, B, width, C, strip)
+    else:
+        multiply_float(A, n_rows, depth, B, width, C, strip)
 
 
 cdef inline void add(floating *a, floating f, const floating *x, Py_ssize_t n) noexcept nogil:
@@ -66,12 +95,11 @@ cdef inline double sparse_dot(
 cdef inline double bilinear_form(const floating *A, const Pair *x) noexcept nogil:
     cdef const floating *q = <const floating *>x.q
     cdef const floating *p = <const floating *>x.p
-    cdef double total = 0
-    cdef Py_ssize_t i
     if x.p_full != NULL:
-        for i in range(x.k_q):
-            total += q[i] * dot(A + x.q_starts[i], <const floating *>x.p_full, x.n)
-        return total
+        if floating is double:
+            return form_double(A, x.q_starts, q, x.k_q, <const double *>x.p_full, x.n)
+        else:
+            return form_float(A, x.q_starts, q, x.k_q, <const float *>x.p_full, x.n)
     if floating is double:
         return sparse_form_double(A, x.q_starts, q, x.k_q, p, x.p_columns, x.k_p)
     else:

@@ -36,11 +36,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks as checks
-from .._rows import Matrix
 from ..kernels import blocked, factored
 from ..kernels.bilinear import quadratic_forms
 from ..kernels.rows import RowView
-from .inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block, product
+from . import pending
+from .inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
 from .online import TripletLearner
 
 _COVARIANCE_UPDATES = {
@@ -131,11 +131,6 @@ class FactoredAROMA(TripletLearner):
         self.random_state = random_state
         self.progress = progress
 
-    _dtypes: ClassVar[dict[str, np.dtype[Any]]] = {
-        **TripletLearner._dtypes,
-        "pending_steps": np.dtype(np.float64),
-    }
-
     @property
     def Omega_(self) -> NDArray[Any]:
         """Covariance between the columns of W, of shape (n, n): a copy."""
@@ -148,16 +143,7 @@ class FactoredAROMA(TripletLearner):
 
     @classmethod
     def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        size = _block_size(m, n)
-        return {
-            "W": (m, n),
-            "Omega": (n, n),
-            "Lambda": (m, m),
-            "pending_a": (size, m),
-            "pending_b": (size, n),
-            "pending_steps": (size, 3),  # alpha, c and d
-            "counts": (4,),  # the last is how many are pending
-        }
+        return {"W": (m, n), "Omega": (n, n), "Lambda": (m, m), **pending.shapes(m, n, n_factors=3)}  # alpha, c and d
 
     def _check_params(self) -> float:
         checks.check_choice(self.rule, "rule", ("margin", "mistake"))
@@ -170,30 +156,22 @@ class FactoredAROMA(TripletLearner):
         return checks.check_number(self.r, "r", above=0)
 
     def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
-        size = _block_size(m, n)
         return {
             "Omega": np.eye(n, dtype=dtype),
             "Lambda": np.eye(m, dtype=dtype),
-            "pending_a": np.zeros((size, m), dtype=dtype),
-            "pending_b": np.zeros((size, n), dtype=dtype),
-            "pending_steps": np.zeros((size, 3)),
+            **pending.start(m, n, 3, dtype),
         }
-
-    def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
-        super()._check_state(state, m, n)
-        if state["counts"][3] >= max(1, _block_size(m, n)):
-            raise ValueError(f"it has {state['counts'][3]} pending updates, expected less than {_block_size(m, n)}")
 
     def _learn(self, block: Block) -> int:
         state = self._state
         matrices = state["W"], state["Omega"], state["Lambda"]
-        pending = state["pending_a"], state["pending_b"], state["pending_steps"]
+        terms = state["pending_a"], state["pending_b"], state["pending_steps"]
         only_mistakes = self.rule == "mistake"
-        in_blocks = self.covariance_update == "jacobi" and self.mean_update == "previous" and len(pending[0]) > 0
+        in_blocks = self.covariance_update == "jacobi" and self.mean_update == "previous" and len(terms[0]) > 0
         if in_blocks:
-            return blocked.learn(*block, *matrices, *pending, self.r, only_mistakes, state["counts"])
+            return blocked.learn(*block, *matrices, *terms, self.r, only_mistakes, state["counts"])
         if state["counts"][3]:  # left from before these parameters were set
-            blocked.fold(*matrices, *pending, state["counts"])
+            blocked.fold(*matrices, *terms, state["counts"])
         return factored.learn(
             *block,
             *matrices,
@@ -206,60 +184,22 @@ class FactoredAROMA(TripletLearner):
 
     # -- reading, with what is pending ------------------------------------------------------------------------
 
-    def _pending(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Give the pending a and b, and their (alpha, c, d) in columns."""
-        n_pending = int(self._counts[3])
-        state = self._state
-        steps = state["pending_steps"][:n_pending].astype(state["W"].dtype)
-        return state["pending_a"][:n_pending], state["pending_b"][:n_pending], steps
-
     def _array(self, name: str) -> NDArray[Any]:
         array = super()._array(name)
-        a, b, steps = self._pending()
-        if len(a):
-            alpha, c, d = steps.T
-            if name == "W":
-                array += (alpha[:, None] * a).T @ b
-            else:
-                root = np.sqrt(d)[:, None] * b if name == "Omega" else np.sqrt(c)[:, None] * a
-                array -= root.T @ root
+        a, b, steps = pending.terms(self._state)
+        if len(a) and name in ("Omega", "Lambda"):
+            root = np.sqrt(steps[:, 2:]) * b if name == "Omega" else np.sqrt(steps[:, 1:2]) * a
+            array -= root.T @ root
         return array
-
-    def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
-        a, b, steps = self._pending()
-        wanted = super()._queries_times_W(Q)
-        if len(a):
-            wanted += (product(Q, a.T) * steps[:, 0]) @ b
-        return wanted
-
-    def _forms(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        scores = super()._forms(queries, objects, numbers)
-        a, b, steps = self._pending()
-        if len(a):
-            scores += (_projected(queries, numbers[:, :1], a) * _projected(objects, numbers[:, 1:], b)) @ steps[:, 0]
-        return scores
 
     def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
         Omega, Lambda = self._state["Omega"], self._state["Lambda"]
-        a, b, steps = self._pending()
+        a, b, steps = pending.terms(self._state)
         q_variances = np.empty(len(numbers), dtype=Lambda.dtype)
         p_variances = np.empty(len(numbers), dtype=Omega.dtype)
         quadratic_forms(queries, np.ascontiguousarray(numbers[:, :1]), Lambda, q_variances)
         quadratic_forms(objects, np.ascontiguousarray(numbers[:, 1:]), Omega, p_variances)
         if len(a):
-            q_variances -= _projected(queries, numbers[:, :1], a) ** 2 @ steps[:, 1]
-            p_variances -= _projected(objects, numbers[:, 1:], b) ** 2 @ steps[:, 2]
+            q_variances -= pending.projected(queries, numbers[:, :1], a) ** 2 @ steps[:, 1]
+            p_variances -= pending.projected(objects, numbers[:, 1:], b) ** 2 @ steps[:, 2]
         return np.asarray(np.maximum(q_variances, 0) * np.maximum(p_variances, 0))
-
-
-def _projected(rows: RowView, numbers: NDArray[np.int64], vectors: NDArray[Any]) -> NDArray[Any]:
-    """Products of rows, or differences of two rows, with each of the vectors."""
-    out = np.empty((len(numbers), len(vectors)), dtype=vectors.dtype)
-    blocked.projections(rows, np.ascontiguousarray(numbers), vectors, out)
-    return out
-
-
-def _block_size(m: int, n: int) -> int:
-    """How many updates are folded in at once, by measurement; 0 where the plain loop is as fast."""
-    size = min(64, min(m, n) // 16)
-    return size if size > 1 else 0

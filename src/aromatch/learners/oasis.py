@@ -7,6 +7,9 @@ With ``p = p_pos - p_neg``, a triplet whose margin ``q'Wp`` is under 1 gives::
 
 the smallest change of W that satisfies the triplet, held back by C. There is no confidence: every cell moves
 at the same rate for ever, which is what AROMA changes.
+
+Steps of dense rows stay pending as rank-one terms and are folded into W a block at a time (`kernels.oasis`); that
+is the same algorithm up to rounding, and reading or saving the model in between changes nothing.
 """
 
 from typing import Any
@@ -16,6 +19,7 @@ from numpy.typing import NDArray
 
 from .. import _checks as checks
 from ..kernels import oasis
+from . import pending
 from .inputs import Block
 from .online import TripletLearner
 
@@ -78,15 +82,16 @@ class OASIS(TripletLearner):
 
     @classmethod
     def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        return {"W": (m, n), "counts": (3,)}
+        return {"W": (m, n), **pending.shapes(m, n, n_factors=1)}  # tau
 
     def _check_params(self) -> float:
         # C w takes the place that w / r has in AROMA: both must not overflow.
         return 1 / checks.check_number(self.C, "C", above=0)
 
     def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
-        return {}
+        return pending.start(m, n, 1, dtype)
 
     def _learn(self, block: Block) -> int:
         state = self._state
-        return oasis.learn(*block, state["W"], self.C, state["counts"])
+        terms = state["pending_a"], state["pending_b"], state["pending_steps"]
+        return oasis.learn(*block, state["W"], *terms, self.C, state["counts"])

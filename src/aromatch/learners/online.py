@@ -18,6 +18,7 @@ from .._rows import Matrix, MatrixLike, as_matrix, as_single_row, check_structur
 from ..kernels.bilinear import forms
 from ..kernels.rows import RowView
 from ..triplets import stream_from_labels
+from . import pending
 from .base import Similarity
 from .inputs import (
     LARGEST,
@@ -67,7 +68,10 @@ class TripletLearner(Similarity):
     random_state: Any
     progress: bool
 
-    _dtypes: ClassVar[dict[str, np.dtype[Any]]] = {"counts": np.dtype(np.int64)}
+    _dtypes: ClassVar[dict[str, np.dtype[Any]]] = {
+        "counts": np.dtype(np.int64),
+        "pending_steps": np.dtype(np.float64),
+    }
     """Arrays of the state that do not have the model's own precision."""
 
     _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST
@@ -267,6 +271,7 @@ class TripletLearner(Similarity):
                 raise ValueError(f"the model's {name} contains NaN or infinity")
         if (state["counts"] < 0).any():
             raise ValueError("the model's counts are negative")
+        pending.check(state)
 
     @property
     def _counts(self) -> NDArray[np.int64]:
@@ -275,7 +280,12 @@ class TripletLearner(Similarity):
 
     def _array(self, name: str) -> NDArray[Any]:
         check_is_fitted(self)
-        return self._state[name].copy()
+        array = self._state[name].copy()
+        if name == "W":
+            a, b, steps = pending.terms(self._state)
+            if len(a):
+                array += (steps[:, :1] * a).T @ b
+        return array
 
     def _bar(self, total: int) -> Any:
         return progress_bar(type(self).__name__, total, enabled=self.progress)
@@ -336,7 +346,11 @@ class TripletLearner(Similarity):
             raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in {precision}")
 
     def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
-        return product(Q, self._state["W"])
+        wanted = product(Q, self._state["W"])
+        a, b, steps = pending.terms(self._state)
+        if len(a):
+            wanted += (product(Q, a.T) * steps[:, 0]) @ b
+        return wanted
 
     def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
         return product(P, self._queries_times_W(Q).T).T
@@ -349,6 +363,10 @@ class TripletLearner(Similarity):
         W = self._state["W"]
         out = np.empty(len(numbers), dtype=W.dtype)
         forms(queries, objects, numbers, W, False, out)
+        a, b, steps = pending.terms(self._state)
+        if len(a):
+            left, right = pending.projected(queries, numbers[:, :1], a), pending.projected(objects, numbers[:, 1:], b)
+            out += (left * right) @ steps[:, 0]
         return out
 
     def _over_pairs(
