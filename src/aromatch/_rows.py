@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ._checks import as_array
-from .kernels.rows import FINE, NOT_CANONICAL, NOT_FINITE, OUT_OF_RANGE, RowView, check_rows
+from .kernels.rows import (
+    NOT_CANONICAL,
+    NOT_FINITE,
+    OUT_OF_RANGE,
+    RowView,
+    check_rows,
+    single_csr_row,
+    single_dense_row,
+)
 
 MatrixLike: TypeAlias = Any  # what people pass: arrays, lists, data frames, sparse matrices of any format
 Matrix: TypeAlias = Any  # a 2-D ndarray or a CSR matrix
@@ -20,8 +28,7 @@ RowNumbers: TypeAlias = NDArray[np.int64]
 
 _READ_IN_PLACE = (np.dtype(np.float32), np.dtype(np.float64))
 _NO_MEMORY_OF_ROWS = np.empty(0, dtype=np.uint8)
-_ROW_ZERO: RowNumbers = np.zeros(1, dtype=np.int64)
-_ONLY_ROW_ZERO = [_ROW_ZERO]
+_ONLY_ROW_ZERO: list[RowNumbers] = [np.zeros(1, dtype=np.int64)]
 
 
 class ReadRows(NamedTuple):
@@ -85,20 +92,6 @@ def _lies_within(indices: NDArray[Any], length: int) -> bool:
     return not len(indices) or bool(indices.min() >= 0 and indices.max() < length)
 
 
-def as_single_row(x: Any, name: str) -> Matrix:
-    """Return one object, given as a vector or as a matrix with one row, as a matrix with one row."""
-    if type(x) is np.ndarray and x.ndim == 1 and x.dtype in _READ_IN_PLACE and len(x):
-        return x.reshape(1, -1)  # what nearly every judgement is, without further questions
-    if not sparse.issparse(x):
-        x = as_array(x, name)
-    if x.ndim == 1:
-        x = x.reshape(1, -1)
-    x = as_matrix(x, name)
-    if x.shape[0] != 1:
-        raise ValueError(f"{name} must be one row, got {x.shape[0]}")
-    return x
-
-
 def read_rows(X: Matrix, name: str, numbers: Sequence[RowNumbers]) -> ReadRows:
     """Look at the rows of a matrix with these numbers (within its range) and give a view of them.
 
@@ -125,14 +118,18 @@ def read_rows(X: Matrix, name: str, numbers: Sequence[RowNumbers]) -> ReadRows:
     return ReadRows(view, numbers, largest)
 
 
-def read_single_row(x: Matrix, name: str) -> ReadRows:
-    """Look at a matrix with one row; nearly always that is quick."""
-    if _is_read_in_place(x):
-        view = _view(x)
-        code, _, largest = check_rows(view, _ROW_ZERO, _NO_MEMORY_OF_ROWS)
-        if code == FINE:
-            return ReadRows(view, _ONLY_ROW_ZERO, largest)
-    return read_rows(x, name, _ONLY_ROW_ZERO)
+def read_single_row(x: Any, name: str) -> tuple[RowView, float]:
+    """Look at one object, given as a vector or as a matrix with one row; give a view of it and its ``|x|^2``."""
+    found = None
+    kind = type(x)  # what nearly every judgement is made of, without further questions
+    if kind is np.ndarray:
+        found = single_dense_row(x)
+    elif (kind is sparse.csr_matrix or kind is sparse.csr_array) and len(shape := x.shape) == 2 and shape[0] == 1:
+        found = single_csr_row(shape[1], x.data, x.indices, x.indptr)
+    if found is None:
+        rows = read_rows(_as_single_row(x, name), name, _ONLY_ROW_ZERO)
+        found = rows.view, rows.largest_square
+    return found
 
 
 def read_all(X: Matrix, name: str) -> ReadRows:
@@ -150,6 +147,18 @@ def as_float64(X: Matrix, name: str) -> Matrix:
         return X.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers, but has a value that is not: {error}") from None
+
+
+def _as_single_row(x: Any, name: str) -> Matrix:
+    """Return one object, given as a vector or as a matrix with one row, as a matrix with one row."""
+    if not sparse.issparse(x):
+        x = as_array(x, name)
+    if x.ndim == 1:
+        x = x.reshape(1, -1)
+    x = as_matrix(x, name)
+    if x.shape[0] != 1:
+        raise ValueError(f"{name} must be one row, got {x.shape[0]}")
+    return x
 
 
 def _is_read_in_place(X: Matrix) -> bool:

@@ -1,6 +1,6 @@
 """Rows of CSR and dense matrices, read in place."""
 
-from cpython.buffer cimport PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_RECORDS_RO, PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport isfinite
 from libc.stdlib cimport free, malloc
 
@@ -217,18 +217,56 @@ cdef void read_pair(
         x.p_full = x.room_for_p_full
 
 
+# Look at one row: a code, and the sum of squares where it can be told.
+cdef int look_at(const Rows *X, Py_ssize_t row, double *total) noexcept nogil:
+    cdef Py_ssize_t at, start, end, column, previous = -1
+    cdef Py_ssize_t width = 4 if X.is_single else 8
+    cdef double x
+    cdef const char *cell
+    cdef int code = 0
+    total[0] = 0
+    if X.is_sparse:
+        start = index_at(X.indptr, row, X.has_wide_indices)
+        end = index_at(X.indptr, row + 1, X.has_wide_indices)
+        if start < 0 or end < start or end > X.n_entries:
+            return 2
+        for at in range(start, end):
+            column = index_at(X.indices, at, X.has_wide_indices)
+            if column < 0 or column >= X.n_columns:
+                return 2
+            if column <= previous:  # can be mended, so it waits behind errors that cannot
+                code = 3
+            previous = column
+            x = value_at(X.values + at * width, X.is_single)
+            if not isfinite(x):
+                return 1
+            total[0] += x * x
+        return code
+    cell = X.values + row * X.row_stride
+    if X.column_stride == width:
+        total[0] = (sum_of_squares_float(<const float *>cell, X.n_columns) if X.is_single
+                    else sum_of_squares_double(<const double *>cell, X.n_columns))
+        if isfinite(total[0]):  # and so is all that it is made of
+            return 0
+        total[0] = 0
+    for column in range(X.n_columns):
+        x = value_at(cell, X.is_single)
+        if not isfinite(x):
+            return 1
+        total[0] += x * x
+        cell += X.column_stride
+    return 0
+
+
 def check_rows(RowView view, const int64_t[:] numbers, unsigned char[::1] seen):
     """Look at the rows with these numbers, once each where `seen` has room for all rows.
 
     Returns a code, the row it speaks of, and the largest sum of squares of a row.
     """
-    cdef Rows *X = &view.rows
-    cdef Py_ssize_t i, row, at, start, end, column, previous, where = -1
-    cdef Py_ssize_t width = 4 if X.is_single else 8
-    cdef bint remembers = seen.shape[0] == X.n_rows
-    cdef double value, total, largest = 0
-    cdef const char *cell
-    cdef int code = 0
+    cdef Py_ssize_t i, row, where = -1
+    cdef bint remembers = seen.shape[0] == view.rows.n_rows
+    cdef double total, largest = 0
+    cdef int found, code = 0
     with nogil:
         for i in range(numbers.shape[0]):
             row = numbers[i]
@@ -236,49 +274,74 @@ def check_rows(RowView view, const int64_t[:] numbers, unsigned char[::1] seen):
                 if seen[row]:
                     continue
                 seen[row] = 1
-            total = 0
-            if X.is_sparse:
-                start = index_at(X.indptr, row, X.has_wide_indices)
-                end = index_at(X.indptr, row + 1, X.has_wide_indices)
-                if start < 0 or end < start or end > X.n_entries:
-                    code, where = 2, row
-                    break
-                previous = -1
-                for at in range(start, end):
-                    column = index_at(X.indices, at, X.has_wide_indices)
-                    if column < 0 or column >= X.n_columns:
-                        code, where = 2, row
-                        break
-                    # Duplicates and disorder can be mended, so they wait behind errors that cannot.
-                    if column <= previous and code == 0:
-                        code, where = 3, row
-                    previous = column
-                    value = value_at(X.values + at * width, X.is_single)
-                    if not isfinite(value):
-                        code, where = 1, row
-                        break
-                    total += value * value
-            else:
-                cell = X.values + row * X.row_stride
-                if X.column_stride == width:
-                    total = (sum_of_squares_float(<const float *>cell, X.n_columns) if X.is_single
-                             else sum_of_squares_double(<const double *>cell, X.n_columns))
-                    if isfinite(total):  # and so is all that it is made of
-                        largest = max(largest, total)
-                        continue
-                    total = 0
-                for column in range(X.n_columns):
-                    value = value_at(cell, X.is_single)
-                    if not isfinite(value):
-                        code, where = 1, row
-                        break
-                    total += value * value
-                    cell += X.column_stride
+            found = look_at(&view.rows, row, &total)
+            if found != 0 and (code == 0 or found != 3):
+                code, where = found, row
             if code == 1 or code == 2:
                 break
             if total > largest:
                 largest = total
     return code, where, largest
+
+
+# The memory of a plain array whose numbers are of one of these kinds; NULL where it is something else.
+cdef const char *start_if_plain(object array, int ndim, bytes kinds, Py_ssize_t *count, Py_ssize_t *stride, char *kind):
+    cdef Py_buffer buffer
+    cdef const char *start = NULL
+    try:
+        PyObject_GetBuffer(array, &buffer, PyBUF_RECORDS_RO)
+    except (BufferError, TypeError, ValueError):
+        return NULL
+    if buffer.ndim == ndim and buffer.format[1] == 0 and buffer.format[0] in kinds:
+        count[0] = buffer.shape[0]
+        stride[0] = buffer.strides[0]
+        kind[0] = buffer.format[0]
+        if <Py_ssize_t>buffer.buf % buffer.itemsize == 0 and stride[0] % buffer.itemsize == 0:
+            start = <const char *>buffer.buf
+    PyBuffer_Release(&buffer)
+    return start
+
+
+def single_dense_row(array):
+    """Look at a vector: its view and sum of squares, or None where that takes a closer look."""
+    cdef RowView view = RowView.__new__(RowView)
+    cdef char kind
+    cdef double total
+    view.rows.values = start_if_plain(array, 1, b"fd", &view.rows.n_columns, &view.rows.column_stride, &kind)
+    if view.rows.values == NULL or view.rows.n_columns == 0:
+        return None
+    view.rows.n_rows = 1
+    view.rows.is_single = kind == b"f"
+    view.kept_alive = array
+    return (view, total) if look_at(&view.rows, 0, &total) == 0 else None
+
+
+def single_csr_row(Py_ssize_t n_columns, data, indices, indptr):
+    """Look at a CSR matrix with one row: its view and sum of squares, or None where that takes a closer look."""
+    cdef RowView view = RowView.__new__(RowView)
+    cdef Rows *X = &view.rows
+    cdef char value_kind, index_kind, indptr_kind
+    cdef Py_ssize_t n_values, n_indices, n_indptr, value_stride, index_stride, indptr_stride
+    cdef double total
+    X.values = start_if_plain(data, 1, b"fd", &n_values, &value_stride, &value_kind)
+    X.indices = start_if_plain(indices, 1, b"ilq", &n_indices, &index_stride, &index_kind)
+    X.indptr = start_if_plain(indptr, 1, b"ilq", &n_indptr, &indptr_stride, &indptr_kind)
+    if X.values == NULL or X.indices == NULL or X.indptr == NULL:
+        return None
+    X.is_sparse = True
+    X.is_single = value_kind == b"f"
+    X.has_wide_indices = index_kind != b"i" and sizeof(long) == 8 or index_kind == b"q"
+    if index_kind != indptr_kind or n_indptr != 2 or n_columns == 0:
+        return None
+    if value_stride != (4 if X.is_single else 8) or index_stride != (8 if X.has_wide_indices else 4):
+        return None
+    if indptr_stride != index_stride:
+        return None
+    X.n_rows = 1
+    X.n_columns = n_columns
+    X.n_entries = min(n_values, n_indices)
+    view.kept_alive = (data, indices, indptr)
+    return (view, total) if look_at(X, 0, &total) == 0 else None
 
 
 def squared_scales(RowView Q, RowView P, RowView N, const int64_t[:, ::1] triplets, double[::1] out):

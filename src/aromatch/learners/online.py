@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _checks as checks
 from .._progress import pieces, progress_bar
-from .._rows import Matrix, MatrixLike, as_matrix, as_single_row, check_structure, read_all, read_single_row
+from .._rows import Matrix, MatrixLike, as_matrix, check_structure, read_all, read_single_row
 from ..kernels.bilinear import forms
 from ..kernels.rows import RowView
 from ..triplets import stream_from_labels
@@ -187,25 +187,26 @@ class TripletLearner(Similarity):
         Judgement
             What the model thought before it learned: margin, its standard deviation, loss, updated.
         """
-        with self._unchanged_on_error() as begin:
-            self._check_common_params()
-            query, good, bad = (
-                as_single_row(q, "q"),
-                as_single_row(p_pos, "p_pos"),
-                as_single_row(p_neg, "p_neg"),
-            )
-            weight = checks.check_number(sample_weight, "sample_weight", at_least=0)
-            if good.shape[1] != bad.shape[1]:
-                raise ValueError(f"p_pos and p_neg must have the same width, got {good.shape[1]} and {bad.shape[1]}")
-            self._check_widths(query, good, "q", "p_pos")
-            read = read_single_row(query, "q"), read_single_row(good, "p_pos"), read_single_row(bad, "p_neg")
-            weights, record = None if weight == 1 else np.array([weight]), np.zeros((1, 3))
-            block = Block(read[0].view, read[1].view, read[2].view, _TRIPLET_ZERO, weights, record)
-            self._begin(query.shape[1], good.shape[1])
-            self._check_scale(block, read[0].largest_square, max(read[1].largest_square, read[2].largest_square))
-            begin()
-            if self._learn(block) == 0:
-                raise FloatingPointError(_BROKEN.format(0, "the model is as it was before"))
+        if hasattr(self, "_state"):  # then nothing changes before the kernel does
+            return self._judge(q, p_pos, p_neg, sample_weight)
+        with self._unchanged_on_error():
+            return self._judge(q, p_pos, p_neg, sample_weight)
+
+    def _judge(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, sample_weight: float) -> Judgement:
+        self._check_common_params()
+        query, query_square = read_single_row(q, "q")
+        good, good_square = read_single_row(p_pos, "p_pos")
+        bad, bad_square = read_single_row(p_neg, "p_neg")
+        weight = checks.check_number(sample_weight, "sample_weight", at_least=0)
+        if good.shape != bad.shape:
+            raise ValueError(f"p_pos and p_neg must have the same width, got {good.shape[1]} and {bad.shape[1]}")
+        self._check_widths(query, good, "q", "p_pos")
+        weights, record = None if weight == 1 else np.array([weight]), np.zeros((1, 3))
+        block = Block(query, good, bad, _TRIPLET_ZERO, weights, record)
+        self._begin(query.shape[1], good.shape[1])
+        self._check_scale(block, query_square, max(good_square, bad_square))
+        if self._learn(block) == 0:
+            raise FloatingPointError(_BROKEN.format(0, "the model is as it was before"))
         margin, variance, updated = record[0].tolist()
         std = sqrt(variance) if hasattr(self, "_variances") else None
         return Judgement(margin, std, max(0.0, 1.0 - margin), bool(updated))
@@ -297,7 +298,7 @@ class TripletLearner(Similarity):
         if not isinstance(self.progress, bool | np.bool_):
             raise TypeError(f"progress must be True or False, got {self.progress!r}")
 
-    def _check_widths(self, Q: Matrix, P: Matrix, q_name: str = "Q", p_name: str = "P") -> None:
+    def _check_widths(self, Q: Matrix | RowView, P: Matrix | RowView, q_name: str = "Q", p_name: str = "P") -> None:
         """Check that rows fit the model, once it has begun."""
         if hasattr(self, "_state"):
             check_width(Q, q_name, self.n_features_in_)
