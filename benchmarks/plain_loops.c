@@ -95,3 +95,22 @@ void f_aroma(double *W, double *Omega, double *Lambda, int64_t n, const int32_t 
             }
     }
 }
+
+/* What memory alone costs: one number of every cache line that a triplet's cells lie in, read and then, with
+   `writes`, changed; no arithmetic to speak of. */
+double touch_lines(double *W, int64_t n, const int32_t *indptr, const int32_t *indices, const double *data,
+                   const int64_t *triplets, int64_t n_triplets, double zero, double *p, int32_t *columns, int64_t *n_lines) {
+    double sum = 0;
+    for (int64_t t = 0; t < n_triplets; ++t) {
+        const int32_t *rows = indices + indptr[triplets[3 * t]], *end = indices + indptr[triplets[3 * t] + 1];
+        int k_p = difference(indptr, indices, data, triplets[3 * t + 1], triplets[3 * t + 2], p, columns), lines = 0;
+        for (int b = 0; b < k_p; ++b)
+            if (lines == 0 || columns[b] / 8 != columns[lines - 1] / 8) columns[lines++] = columns[b];
+        for (const int32_t *row = rows; row < end; ++row)
+            for (int b = 0; b < lines; ++b) sum += W[*row * n + columns[b]];
+        for (const int32_t *row = end; row-- > rows;)
+            for (int b = 0; b < lines; ++b) W[*row * n + columns[b]] += zero;
+        *n_lines += (end - rows) * lines;
+    }
+    return sum;
+}

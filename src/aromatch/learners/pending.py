@@ -13,7 +13,7 @@ Arrays = dict[str, NDArray[Any]]
 
 def block_size(m: int, n: int) -> int:
     """How many updates are folded in at once, by measurement; 0 where that would not pay."""
-    size = min(64, min(m, n) // 6)
+    size = min(80, min(m, n) // 6)
     return size if size > 1 else 0
 
 
