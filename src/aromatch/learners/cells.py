@@ -2,7 +2,8 @@
 
 At 100,000 features a dense W would take 80 GB, but a triplet of sparse rows touches a few thousand cells. So the state
 is either whole matrices or, for wide problems, tables of the touched cells: the kernel `touched` tells their layout.
-Both give the same bits. A cell that is not kept has its value from the start: zero, or c on the diagonal, and variance 1.
+Both give the same bits. A cell that is not kept has its value from the start: zero, or c on the diagonal, and
+variance 1.
 
 The arrays of a model with touched cells are, while it learns, those tables, and in a file the cells in the order of
 rows and columns, as a CSR matrix has them. So a file does not depend on how the tables came about.

@@ -52,8 +52,8 @@ class DiagonalAROMA(CellLearner):
         Precision of W and Sigma; float32 halves the memory.
     cells : {"auto", "dense", "touched"}, default "auto"
         Keep every cell of W, or only those that triplets touched, with the same results. Sparse rows with many
-        features need "touched": memory then grows with what is learned, and `W_` and `Sigma_` are CSR arrays. "auto" keeps
-        touched cells when all of them would take more than 2 GiB, as over 11,585 x 11,585 do in float64.
+        features need "touched": memory then grows with what is learned, and `W_` and `Sigma_` are CSR arrays. "auto"
+        keeps touched cells when all of them would take more than 2 GiB, as over 11,585 x 11,585 do in float64.
     random_state : None, int, Generator or RandomState
         What `fit` draws triplets with; the same whole number gives the same bits.
     progress : bool, default False
