@@ -4,6 +4,7 @@ from .rows import RowView
 
 NEEDS_SLOTS: int
 NEEDS_BLOCK: int
+SIZE_OF_ROOM: int
 
 def learn_diagonal(
     Q: RowView,
@@ -14,7 +15,7 @@ def learn_diagonal(
     record: Any,
     rows: Any,
     columns: Any,
-    used: Any,
+    room: Any,
     counts: Any,
     start: Any,
     W: Any,
@@ -35,7 +36,7 @@ def learn_oasis(
     record: Any,
     rows: Any,
     columns: Any,
-    used: Any,
+    room: Any,
     counts: Any,
     start: Any,
     W: Any,
@@ -68,6 +69,7 @@ def add_products(
     on_diagonal: float,
     out: Any,
 ) -> None: ...
+def table_sizes(cells: Any, n: int, sizes: Any) -> None: ...
 def list_cells(rows: Any, columns: Any, columns_out: Any, slots_out: Any) -> None: ...
 def insert_cells(rows: Any, columns: Any, n: int, indptr: Any, columns_in: Any, slots_out: Any) -> None: ...
 def move_tables(rows: Any, new_rows: Any, pool: Any, new_pool: Any) -> None: ...

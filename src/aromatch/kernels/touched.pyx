@@ -3,7 +3,9 @@
 The tables of all rows lie in one pool, side by side. A row's table begins at ``rows[i, 0]``, has ``rows[i, 1]`` slots and
 holds ``rows[i, 2]`` cells; a slot of `columns` has the cell's column + 1, or 0 when it is free, so that fresh memory
 is an empty pool. Slots are found by hashing and looking on from there, except in a table with a slot for each of the
-n columns. A table that gets too full moves to the end of the pool with half as many slots again.
+n columns. A table that gets too full moves to a larger place. Sizes are 2, 3, 4, 6, 8, 12 and so on, so that places
+fit the next row that grows to their size: ``room[0]`` is how much of the pool was ever used, and ``room[1 + kind]``
+one past the start of a place of that kind that was left, which itself tells of the next one, and so on to 0.
 
 A triplet's cells are gathered into a block, where the same arithmetic as on a whole matrix gives the same bits, and
 go back when they have changed. Nothing is inserted for a triplet that changes nothing. Kernels cannot make the pool
@@ -20,6 +22,7 @@ from .rows cimport Pair, RowView, Workspace, floating, gather, read_pair, spread
 from .vectors cimport bilinear_form
 
 NEEDS_SLOTS, NEEDS_BLOCK = range(2)
+SIZE_OF_ROOM = 1 + 2 * 63  # for every size that an int64 can tell
 
 ctypedef fused element:
     int32_t
@@ -43,10 +46,43 @@ cdef struct Gathered:
     Py_ssize_t width
 
 
-# How many slots a table needs for so many cells: at most four fifths are filled, and no more than all n columns.
+# How many slots a table has for so many cells: at most four fifths are filled, and no more than all n columns.
 cdef inline int64_t slots_for(int64_t cells, Py_ssize_t n) noexcept nogil:
-    cdef int64_t size = cells + cells // 4 + 1
+    cdef int64_t least = cells + cells // 4 + 1, size = 2
+    while size < least:
+        size *= 2
+    if size >= 4 and size - size // 4 >= least:
+        size -= size // 4
     return size if size < n else n
+
+
+# The number of a size: 2, 3, 4, 6, 8 are 0, 1, 2, 3, 4.
+cdef inline int kind_of(int64_t size) noexcept nogil:
+    cdef int kind = 0
+    while size > 3:
+        size //= 2
+        kind += 2
+    return kind + (size == 3)
+
+
+# Take a place in the pool for a table: one that was left, or new memory.
+cdef inline int64_t take_place(int64_t *room, int32_t *columns, int64_t size, Py_ssize_t n) noexcept nogil:
+    cdef int64_t *left = room + 1 + kind_of(size)
+    cdef int64_t start = room[0]
+    if size == n or left[0] == 0:
+        room[0] += size
+        return start
+    start = left[0] - 1
+    memcpy(left, columns + start, sizeof(int64_t))
+    memset(columns + start, 0, size * sizeof(int32_t))
+    return start
+
+
+# Remember a place that a table has left. Tables with a slot for every column never move.
+cdef inline void leave_place(int64_t *room, int32_t *columns, int64_t start, int64_t size) noexcept nogil:
+    cdef int64_t *left = room + 1 + kind_of(size)
+    memcpy(columns + start, left, sizeof(int64_t))
+    left[0] = start + 1
 
 
 cdef inline int64_t home(int64_t size, Py_ssize_t n, Py_ssize_t column) noexcept nogil:
@@ -136,7 +172,7 @@ cdef void put_cells(const Gathered *block, const floating *cells, floating *valu
 # Give every cell of the triplet a slot. Returns 0, or how many more slots the pool would need, and then nothing has
 # changed.
 cdef int64_t make_room(
-    Gathered *block, const Table *table, const Pair *x, int64_t *used, int64_t pool, floating *W, floating *Sigma,
+    Gathered *block, const Table *table, const Pair *x, int64_t *room, int64_t pool, floating *W, floating *Sigma,
 ) noexcept nogil:
     cdef Py_ssize_t i, k
     cdef int64_t wanted = 0, size, missing, at, slot, new
@@ -144,7 +180,7 @@ cdef int64_t make_room(
     cdef int64_t *row
     for i in range(x.k_q):
         wanted += new_size(table.rows + 3 * x.q_columns[i], missing_in(block, i), table.n)
-    if used[0] + wanted > pool:
+    if room[0] + wanted > pool:
         return wanted
     for i in range(x.k_q):
         missing = missing_in(block, i)
@@ -154,14 +190,15 @@ cdef int64_t make_room(
         size = new_size(row, missing, table.n)
         if size > 0:
             old[0], old[1], old[2] = row[0], row[1], row[2]
-            row[0], row[1], row[2] = used[0], size, 0
-            used[0] += size
+            row[0], row[1], row[2] = take_place(room, table.columns, size, table.n), size, 0
             for at in range(old[0], old[0] + old[1]):
                 if table.columns[at] != 0:
                     new = insert(table.columns, row, table.n, table.columns[at] - 1)
                     W[new] = W[at]
                     if Sigma != NULL:
                         Sigma[new] = Sigma[at]
+            if old[1] > 0:
+                leave_place(room, table.columns, old[0], old[1])
         for k in range(x.k_p):
             slot = look_up(table.columns, row, table.n, x.p_columns[k])
             if slot < 0:
@@ -180,15 +217,13 @@ cdef inline int64_t missing_in(const Gathered *block, Py_ssize_t i) noexcept nog
 
 # Slots of the table that a row moves to so that it can take more cells; 0 when it can stay.
 cdef inline int64_t new_size(const int64_t *row, int64_t missing, Py_ssize_t n) noexcept nogil:
-    cdef int64_t least = slots_for(row[2] + missing, n), size = row[1] + row[1] // 2
-    if missing == 0 or least <= row[1]:
-        return 0
-    return least if size < least else (size if size < n else n)
+    cdef int64_t size = slots_for(row[2] + missing, n)
+    return size if missing > 0 and size > row[1] else 0
 
 
 def learn_diagonal(
     RowView Q, RowView P, RowView N, const int64_t[:, ::1] triplets, const double[::1] weights,
-    double[:, ::1] record, int64_t[:, ::1] rows, int32_t[::1] columns, int64_t[::1] used, int64_t[::1] counts,
+    double[:, ::1] record, int64_t[:, ::1] rows, int32_t[::1] columns, int64_t[::1] room, int64_t[::1] counts,
     floating[::1] start, floating[::1] W, floating[::1] Sigma,
     double r, bint only_mistakes, bint inverse, int64_t[::1] slots, floating[:, ::1] cells, int64_t[::1] needs,
 ):
@@ -198,7 +233,7 @@ def learn_diagonal(
     """
     cdef Py_ssize_t m = Q.rows.n_columns, n = P.rows.n_columns, t
     cdef Workspace space = Workspace(m, n, sizeof(double), m + n + size_of_room(m, n))
-    cdef Room room = take_room(space, m, n)
+    cdef Room work = take_room(space, m, n)
     cdef Pair *x = &space.pair
     cdef floating *q = <floating *>x.q
     cdef Table table
@@ -218,11 +253,11 @@ def learn_diagonal(
             take_cells(&block, x, &Sigma[0], <floating>1, <floating>1, &cells[1, 0])
             r_t = r if weights is None else r / weights[t]
             updated = diagonal.step(
-                &cells[0, 0], &cells[1, 0], &block.pair, &room, r_t, only_mistakes, inverse, record is not None, told)
+                &cells[0, 0], &cells[1, 0], &block.pair, &work, r_t, only_mistakes, inverse, record is not None, told)
             if updated < 0:
                 break
             if updated:
-                needs[0] = make_room(&block, &table, x, &used[0], columns.shape[0], &W[0], &Sigma[0])
+                needs[0] = make_room(&block, &table, x, &room[0], columns.shape[0], &W[0], &Sigma[0])
                 if needs[0] > 0:
                     break
                 put_cells(&block, &cells[0, 0], &W[0])
@@ -235,7 +270,7 @@ def learn_diagonal(
 
 def learn_oasis(
     RowView Q, RowView P, RowView N, const int64_t[:, ::1] triplets, const double[::1] weights,
-    double[:, ::1] record, int64_t[:, ::1] rows, int32_t[::1] columns, int64_t[::1] used, int64_t[::1] counts,
+    double[:, ::1] record, int64_t[:, ::1] rows, int32_t[::1] columns, int64_t[::1] room, int64_t[::1] counts,
     floating[::1] start, floating[::1] W, double C, int64_t[::1] slots, floating[:, ::1] cells, int64_t[::1] needs,
 ):
     """Learn the triplets by OASIS, in place; stop before one whose score overflows or that needs room.
@@ -264,7 +299,7 @@ def learn_oasis(
             if updated < 0:
                 break
             if updated:
-                needs[0] = make_room(&block, &table, x, &used[0], columns.shape[0], &W[0], <floating *>NULL)
+                needs[0] = make_room(&block, &table, x, &room[0], columns.shape[0], &W[0], <floating *>NULL)
                 if needs[0] > 0:
                     break
                 put_cells(&block, &cells[0, 0], &W[0])
@@ -336,6 +371,13 @@ def add_products(
                 if on_diagonal != 0 and (
                         size == 0 or look_up(&columns[0], &rows[q_columns[i], 0], n, q_columns[i]) < 0):
                     out[t, q_columns[i]] += q[i] * <floating>on_diagonal
+
+
+def table_sizes(const int64_t[::1] cells, Py_ssize_t n, int64_t[::1] sizes):
+    """Write how many slots the table of each row has for its cells."""
+    cdef Py_ssize_t i
+    for i in range(cells.shape[0]):
+        sizes[i] = slots_for(cells[i], n) if cells[i] > 0 else 0
 
 
 def list_cells(

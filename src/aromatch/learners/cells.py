@@ -212,7 +212,7 @@ class CellLearner(TripletLearner):
                 weights=None if block.weights is None else block.weights[done:],
                 record=None if block.record is None else block.record[done:],
             )
-            tables = [state[name] for name in ("rows", "columns", "used", "counts", "start", *self._matrices)]
+            tables = [state[name] for name in ("rows", "columns", "room", "counts", "start", *self._matrices)]
             done += learn(*rest, *tables, *settings, *room)
             if room.needs[touched.NEEDS_SLOTS]:
                 # The same dictionary, whatever happens next: an error puts attributes back, and counts go with cells.
@@ -266,28 +266,36 @@ def _tables(
 ) -> dict[str, NDArray[Any]]:
     """Make tables of the cells of a CSR matrix."""
     found = np.diff(indptr)
-    sizes = np.where(found > 0, np.minimum(found + found // 4 + 1, n), 0)  # as the kernel would make them
-    rows = np.zeros((len(found), 3), dtype=np.int64)
-    rows[:, 0], rows[:, 1] = np.cumsum(sizes) - sizes, sizes
-    used = int(sizes.sum())
-    pools = _pools(cells, used + _FIRST_SLOTS, what)
+    sizes = np.empty_like(found)
+    touched.table_sizes(found, n, sizes)
+    places = _places(sizes)
+    pools = _pools(cells, int(places["room"][0]) + _FIRST_SLOTS, what)
     slots = np.empty(len(columns), dtype=np.int64)
-    touched.insert_cells(rows, pools["columns"], n, indptr, columns, slots)
+    touched.insert_cells(places["rows"], pools["columns"], n, indptr, columns, slots)
     for name, values in cells.items():
         pools[name][slots] = values
-    return {**pools, "rows": rows, "used": np.array([used], dtype=np.int64)}
+    return {**pools, **places}
 
 
 def _larger(state: State, matrices: tuple[str, ...], wanted: int) -> State:
     """Copy the tables to pools that are half as large again, and without what rows that moved left behind."""
-    rows = state["rows"].copy()
-    used = int(rows[:, 1].sum())
-    rows[:, 0] = np.cumsum(rows[:, 1]) - rows[:, 1]
+    rows = state["rows"]
+    places = _places(rows[:, 1])
+    places["rows"][:, 2] = rows[:, 2]
+    used = int(places["room"][0])
     values = {name: state[name] for name in matrices}
     pools = _pools(values, used + used // 2 + wanted, f"W with {int(rows[:, 2].sum()):,} touched cells and more")
     for name, pool in pools.items():
-        touched.move_tables(state["rows"], rows, state[name], pool)
-    return {**pools, "rows": rows, "used": np.array([used], dtype=np.int64)}
+        touched.move_tables(rows, places["rows"], state[name], pool)
+    return {**pools, **places}
+
+
+def _places(sizes: NDArray[np.int64]) -> State:
+    """Put tables of these sizes side by side."""
+    rows, room = np.zeros((len(sizes), 3), dtype=np.int64), np.zeros(touched.SIZE_OF_ROOM, dtype=np.int64)
+    rows[:, 0], rows[:, 1] = np.cumsum(sizes) - sizes, sizes
+    room[0] = sizes.sum()
+    return {"rows": rows, "room": room}
 
 
 def _pools(values: State, size: int, what: str) -> State:
