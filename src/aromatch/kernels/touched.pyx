@@ -24,11 +24,6 @@ from .vectors cimport bilinear_form
 NEEDS_SLOTS, NEEDS_BLOCK = range(2)
 SIZE_OF_ROOM = 1 + 2 * 63  # for every size that an int64 can tell
 
-ctypedef fused element:
-    int32_t
-    float
-    double
-
 
 cdef struct Table:
     int64_t *rows
@@ -406,12 +401,3 @@ def insert_cells(
         for i in range(rows.shape[0]):
             for at in range(indptr[i], indptr[i + 1]):
                 slots_out[at] = insert(&columns[0], &rows[i, 0], n, columns_in[at])
-
-
-def move_tables(const int64_t[:, ::1] rows, const int64_t[:, ::1] new_rows, const element[::1] pool, element[::1] new_pool):
-    """Copy the tables of all rows from one pool to another."""
-    cdef Py_ssize_t i
-    with nogil:
-        for i in range(rows.shape[0]):
-            if rows[i, 1] > 0:
-                memcpy(&new_pool[new_rows[i, 0]], &pool[rows[i, 0]], rows[i, 1] * sizeof(element))

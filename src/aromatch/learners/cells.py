@@ -212,11 +212,10 @@ class CellLearner(TripletLearner):
                 weights=None if block.weights is None else block.weights[done:],
                 record=None if block.record is None else block.record[done:],
             )
-            tables = [state[name] for name in ("rows", "columns", "room", "counts", "start", *self._matrices)]
-            done += learn(*rest, *tables, *settings, *room)
+            names = ("rows", "columns", "room", "counts", "start", *self._matrices)
+            done += learn(*rest, *(state[name] for name in names), *settings, *room)
             if room.needs[touched.NEEDS_SLOTS]:
-                # The same dictionary, whatever happens next: an error puts attributes back, and counts go with cells.
-                state.update(_larger(state, self._matrices, int(room.needs[touched.NEEDS_SLOTS])))
+                _enlarge(state, self._matrices, int(room.needs[touched.NEEDS_SLOTS]))
                 room.needs[touched.NEEDS_SLOTS] = 0
             elif not room.grow():
                 return done
@@ -268,40 +267,38 @@ def _tables(
     found = np.diff(indptr)
     sizes = np.empty_like(found)
     touched.table_sizes(found, n, sizes)
-    places = _places(sizes)
-    pools = _pools(cells, int(places["room"][0]) + _FIRST_SLOTS, what)
+    rows, room = np.zeros((len(found), 3), dtype=np.int64), np.zeros(touched.SIZE_OF_ROOM, dtype=np.int64)
+    rows[:, 0], rows[:, 1], room[0] = np.cumsum(sizes) - sizes, sizes, sizes.sum()
+    n_slots = int(room[0]) + _FIRST_SLOTS
+    checks.check_fits_in_memory(rows.nbytes + n_slots * _bytes_of_a_slot(cells), what)
+    pools = {name: np.zeros(n_slots, dtype=values.dtype) for name, values in cells.items()}
+    pools["columns"] = np.zeros(n_slots, dtype=np.int32)
     slots = np.empty(len(columns), dtype=np.int64)
-    touched.insert_cells(places["rows"], pools["columns"], n, indptr, columns, slots)
+    touched.insert_cells(rows, pools["columns"], n, indptr, columns, slots)
     for name, values in cells.items():
         pools[name][slots] = values
-    return {**pools, **places}
+    return {**pools, "rows": rows, "room": room}
 
 
-def _larger(state: State, matrices: tuple[str, ...], wanted: int) -> State:
-    """Copy the tables to pools that are half as large again, and without what rows that moved left behind."""
-    rows = state["rows"]
-    places = _places(rows[:, 1])
-    places["rows"][:, 2] = rows[:, 2]
-    used = int(places["room"][0])
-    values = {name: state[name] for name in matrices}
-    pools = _pools(values, used + used // 2 + wanted, f"W with {int(rows[:, 2].sum()):,} touched cells and more")
-    for name, pool in pools.items():
-        touched.move_tables(rows, places["rows"], state[name], pool)
-    return {**pools, **places}
+def _enlarge(state: State, matrices: tuple[str, ...], wanted: int) -> None:
+    """Make the pools longer, by a quarter or by what is wanted; nothing that is in them moves."""
+    old = len(state["columns"])
+    size = old + max(old // 4, wanted)
+    cells = {name: state[name] for name in matrices}
+    n_bytes = (size - old) * _bytes_of_a_slot(cells)
+    checks.check_fits_in_memory(n_bytes, f"Room for more than {int(state['rows'][:, 2].sum()):,} touched cells")
+    cells.clear()
+    # A longer pool is as good as before, and a kernel goes by the length of columns: an interrupt may come anywhere.
+    for name in (*matrices, "columns"):
+        try:
+            # In place, large arrays are mapped anew and not copied: no second pool, and no time to fill it.
+            state[name].resize(size)
+        except ValueError:  # its memory belongs to something else, or another thread is reading it
+            checks.check_fits_in_memory(size * state[name].itemsize, "A longer copy of the touched cells")
+            longer = np.zeros(size, dtype=state[name].dtype)
+            longer[:old] = state[name][:old]
+            state[name] = longer
 
 
-def _places(sizes: NDArray[np.int64]) -> State:
-    """Put tables of these sizes side by side."""
-    rows, room = np.zeros((len(sizes), 3), dtype=np.int64), np.zeros(touched.SIZE_OF_ROOM, dtype=np.int64)
-    rows[:, 0], rows[:, 1] = np.cumsum(sizes) - sizes, sizes
-    room[0] = sizes.sum()
-    return {"rows": rows, "room": room}
-
-
-def _pools(values: State, size: int, what: str) -> State:
-    """Empty slots; memory that was never written to is not taken from the system."""
-    checks.check_fits_in_memory(size * (4 + sum(array.itemsize for array in values.values())), what)
-    return {
-        "columns": np.zeros(size, dtype=np.int32),
-        **{name: np.zeros(size, dtype=array.dtype) for name, array in values.items()},
-    }
+def _bytes_of_a_slot(cells: State) -> int:
+    return 4 + sum(array.itemsize for array in cells.values())
