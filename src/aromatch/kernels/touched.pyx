@@ -13,7 +13,7 @@ or the block larger: they stop in front of the triplet that needs it, and say ho
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 from . cimport diagonal, oasis
 from .diagonal cimport Room, size_of_room, take_room
@@ -366,6 +366,29 @@ def add_products(
                 if on_diagonal != 0 and (
                         size == 0 or look_up(&columns[0], &rows[q_columns[i], 0], n, q_columns[i]) < 0):
                     out[t, q_columns[i]] += q[i] * <floating>on_diagonal
+
+
+def close_gaps(
+    const int64_t[::1] order, int64_t[:, ::1] rows, int32_t[::1] columns, int64_t[::1] room, floating[::1] W,
+    floating[::1] Sigma,
+):
+    """Move tables down over the places that others have left; `order` has the rows as their tables lie in the pool."""
+    cdef Py_ssize_t i
+    cdef int64_t end = 0, start, size
+    with nogil:
+        for i in range(order.shape[0]):
+            start, size = rows[order[i], 0], rows[order[i], 1]
+            if start > end:
+                memmove(&columns[end], &columns[start], size * sizeof(int32_t))
+                memmove(&W[end], &W[start], size * sizeof(floating))
+                if Sigma is not None:
+                    memmove(&Sigma[end], &Sigma[start], size * sizeof(floating))
+                rows[order[i], 0] = end
+            end += size
+        if end < room[0]:
+            memset(&columns[end], 0, (room[0] - end) * sizeof(int32_t))
+        memset(&room[0], 0, room.shape[0] * sizeof(int64_t))
+        room[0] = end
 
 
 def table_sizes(const int64_t[::1] cells, Py_ssize_t n, int64_t[::1] sizes):

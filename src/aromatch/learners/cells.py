@@ -215,7 +215,7 @@ class CellLearner(TripletLearner):
             names = ("rows", "columns", "room", "counts", "start", *self._matrices)
             done += learn(*rest, *(state[name] for name in names), *settings, *room)
             if room.needs[touched.NEEDS_SLOTS]:
-                _enlarge(state, self._matrices, int(room.needs[touched.NEEDS_SLOTS]))
+                _make_room(state, self._matrices, int(room.needs[touched.NEEDS_SLOTS]))
                 room.needs[touched.NEEDS_SLOTS] = 0
             elif not room.grow():
                 return done
@@ -280,10 +280,16 @@ def _tables(
     return {**pools, "rows": rows, "room": room}
 
 
-def _enlarge(state: State, matrices: tuple[str, ...], wanted: int) -> None:
-    """Make the pools longer, by a quarter or by what is wanted; nothing that is in them moves."""
-    old = len(state["columns"])
-    size = old + max(old // 4, wanted)
+def _make_room(state: State, matrices: tuple[str, ...], wanted: int) -> None:
+    """Make room for tables that grow: a quarter of the pools, or what is wanted."""
+    rows = state["rows"]
+    in_use = np.flatnonzero(rows[:, 1])
+    order = in_use[np.argsort(rows[in_use, 0])]
+    touched.close_gaps(order, rows, state["columns"], state["room"], state["W"], state.get("Sigma"))
+    old, used = len(state["columns"]), int(state["room"][0])
+    size = used + max(used // 4, wanted)
+    if size <= old:
+        return
     cells = {name: state[name] for name in matrices}
     n_bytes = (size - old) * _bytes_of_a_slot(cells)
     checks.check_fits_in_memory(n_bytes, f"Room for more than {int(state['rows'][:, 2].sum()):,} touched cells")
