@@ -22,6 +22,8 @@ LEARNERS = [
     am.FullAROMA(r=5.0),
     am.OASIS(init="zero"),
     am.FactoredAROMA(r=5.0, dtype="float32"),
+    am.DiagonalAROMA(r=5.0, cells="touched"),
+    am.OASIS(init="zero", cells="touched"),
 ]
 models = pytest.mark.parametrize("model", LEARNERS, ids=repr)
 
@@ -310,6 +312,8 @@ def test_r_and_C_must_be_positive_numbers(learner, value):
     [
         (am.DiagonalAROMA, "rule", "always"),
         (am.DiagonalAROMA, "covariance_update", "jacobi"),
+        (am.DiagonalAROMA, "cells", "sparse"),
+        (am.OASIS, "cells", None),
         (am.FactoredAROMA, "rule", None),
         (am.FactoredAROMA, "covariance_update", "downdate"),
         (am.FactoredAROMA, "mean_update", "new"),
@@ -349,7 +353,7 @@ def test_methods_before_fit_say_so(model, call):
 
 def test_a_state_that_does_not_fit_in_memory_is_refused_before_it_is_allocated():
     wide = sparse.csr_matrix(([1.0, 1.0], ([0, 1], [0, 3_000_000])), shape=(2, 5_000_000))
-    for model in (am.DiagonalAROMA(), am.FactoredAROMA(), am.OASIS()):
+    for model in (am.DiagonalAROMA(cells="dense"), am.FactoredAROMA(), am.OASIS(cells="dense")):
         with pytest.raises(DoesNotFitError, match=r"5000000 x 5000000 features would take [\d,]+ bytes"):
             model.fit_triplets([[0, 1, 0]], wide)
         assert not hasattr(model, "_state")

@@ -10,5 +10,6 @@ diagonal   d-AROMA, and AROW with a diagonal covariance
 factored   f-AROMA
 full       AROW with a full covariance, for vectors and for ``vec(W)``
 oasis      OASIS
+touched    d-AROMA and OASIS on matrices of which only touched cells are kept
 ========== ==================================================================
 """

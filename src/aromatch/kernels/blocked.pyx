@@ -63,7 +63,7 @@ def learn(
     cdef floating *p
     cdef floating *a                                            # Lambda q
     cdef floating *b                                            # Omega p
-    cdef Py_ssize_t t = 0, i, k, run, n_updates, pending = counts[3]
+    cdef Py_ssize_t t = 0, i = 0, k, run, n_updates, pending = counts[3]
     cdef double margin, q_variance, p_variance, r_t, share = (1.0 + counts[1]) / (1.0 + counts[0])
     cdef bint updates, is_whole
     with nogil:

@@ -10,22 +10,9 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from .pending cimport fold_mean, read_run
-from .rounds cimport has_evidence, note
+from .rounds cimport note
 from .rows cimport Pair, RowView, Workspace, floating, read_pair
-from .vectors cimport add_outer, bilinear_form, dot, dots, multiply
-
-
-# Written so that a vanishing |q|^2 |p|^2 gives C, never 0 / 0.
-cdef inline double step(double margin, double q_norm, double p_norm, double C) noexcept nogil:
-    return C if C * q_norm * p_norm <= 1 - margin else (1 - margin) / (q_norm * p_norm)
-
-
-cdef inline double squared_norm(const floating *x, Py_ssize_t n) noexcept nogil:
-    cdef double total = 0
-    cdef Py_ssize_t k
-    for k in range(n):
-        total += <double>x[k] * x[k]
-    return total
+from .vectors cimport dot, dots, multiply
 
 
 def learn(
@@ -52,63 +39,58 @@ def learn(
     cdef double *Bp = <double *>doubles.take(most)
     cdef floating *q
     cdef floating *p
-    cdef Py_ssize_t t = 0, i, k, run, pending = counts[3], n_updates
-    cdef double margin, tau, C_t, share = (1.0 + counts[1]) / (1.0 + counts[0])
-    cdef bint updates, is_whole
+    cdef Py_ssize_t t = 0, i = 0, k, run, pending = counts[3], n_updates
+    cdef double margin, C_t, share = (1.0 + counts[1]) / (1.0 + counts[0])
+    cdef int updates
     with nogil:
         while t < n_triplets:
-            run = 0
             if most > 0:
                 # A fold changes the base and so ends a run: begin none that would hardly be used.
                 run = min(longest, n_triplets - t, 1 + <Py_ssize_t>((most - pending) / share))
                 run = read_run(x, Q, P, N, &triplets[t, 0], run, m, Qs, Ps)
             else:
                 read_pair(x, Qs, &Q.rows, triplets[t, 0], &P.rows, triplets[t, 1], &N.rows, triplets[t, 2])
-            is_whole = run > 0
-            if is_whole:
-                multiply(Qs, run, m, &W[0, 0], n, QsW, strip)
-            elif pending > 0:
-                fold_mean(&W[0, 0], m, n, &A[0, 0], &B[0, 0], &steps[0, 0], 1, pending, room)
-                pending = 0
-                counts[3] = 0
+                run = 0
+            if run == 0:
+                if pending > 0:
+                    fold_mean(&W[0, 0], m, n, &A[0, 0], &B[0, 0], &steps[0, 0], 1, pending, room)
+                    pending = 0
+                    counts[3] = 0
+                updates = step(&W[0, 0], x, room, C if weights is None else C * weights[t], &margin)
+                if updates < 0:
+                    with gil:
+                        return t
+                note(&counts[0], &record[t, 0] if record is not None else NULL, margin, 0, updates)
+                t += 1
+                continue
+            multiply(Qs, run, m, &W[0, 0], n, QsW, strip)
             n_updates = 0
-            for i in range(max(run, 1)):
-                if is_whole:
-                    q = Qs + i * m
-                    p = Ps + i * n
-                    margin = dot(QsW + i * n, p, n)
-                    dots(&A[0, 0], pending, m, q, Aq)
-                    dots(&B[0, 0], pending, n, p, Bp)
-                    for k in range(pending):
-                        margin += steps[k, 0] * Aq[k] * Bp[k]
-                else:
-                    q = <floating *>x.q
-                    p = <floating *>x.p
-                    margin = bilinear_form(&W[0, 0], x)
+            for i in range(run):
+                q = Qs + i * m
+                p = Ps + i * n
+                margin = dot(QsW + i * n, p, n)
+                dots(&A[0, 0], pending, m, q, Aq)
+                dots(&B[0, 0], pending, n, p, Bp)
+                for k in range(pending):
+                    margin += steps[k, 0] * Aq[k] * Bp[k]
                 if not isfinite(margin):
                     with gil:
                         return t
                 C_t = C if weights is None else C * weights[t]
-                updates = margin < 1 and C_t > 0 and (is_whole or has_evidence(x))
-                if updates:
-                    n_updates += 1
-                    if is_whole:
-                        steps[pending, 0] = step(margin, dot(q, q, m), dot(p, p, n), C_t)
-                        memcpy(&A[pending, 0], q, m * sizeof(floating))
-                        memcpy(&B[pending, 0], p, n * sizeof(floating))
-                        pending += 1
-                        if pending == most:
-                            fold_mean(&W[0, 0], m, n, &A[0, 0], &B[0, 0], &steps[0, 0], 1, most, room)
-                            pending = 0
-                        counts[3] = pending
-                    else:
-                        tau = step(margin, squared_norm(q, x.k_q), squared_norm(p, x.k_p), C_t)
-                        for k in range(x.k_q):
-                            room[k] = <floating>(tau * q[k])
-                        add_outer(&W[0, 0], room, x)
+                updates = margin < 1 and C_t > 0
                 note(&counts[0], &record[t, 0] if record is not None else NULL, margin, 0, updates)
                 t += 1
-                if is_whole and updates and pending == 0:
-                    break
+                if updates:
+                    steps[pending, 0] = size_of_step(margin, dot(q, q, m), dot(p, p, n), C_t)
+                    memcpy(&A[pending, 0], q, m * sizeof(floating))
+                    memcpy(&B[pending, 0], p, n * sizeof(floating))
+                    n_updates += 1
+                    pending += 1
+                    counts[3] = pending
+                    if pending == most:
+                        fold_mean(&W[0, 0], m, n, &A[0, 0], &B[0, 0], &steps[0, 0], 1, most, room)
+                        pending = 0
+                        counts[3] = 0
+                        break
             share = (share + (1.0 + n_updates) / (2.0 + i)) / 2
     return n_triplets

@@ -107,8 +107,9 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         `random_state` that is an object is not stored; it comes back as None.
         """
         check_is_fitted(self)
-        self._check_state(self._state, self.n_features_in_, self.n_object_features_in_)
-        write_model(path, *to_parts(self))
+        state = self._to_file()
+        self._check_state(state, self.n_features_in_, self.n_object_features_in_)
+        write_model(path, *to_parts(self, state))
 
     # -- shared by the subclasses -------------------------------------------------------------------------
 
@@ -122,9 +123,20 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
         """Check that arrays from a file are a state of this learner with its parameters."""
-        shapes = {name: array.shape for name, array in state.items()}
-        if shapes != self._shapes(m, n):
-            raise ValueError(f"the arrays of the model are {shapes}, expected {self._shapes(m, n)}")
+        shapes, expected = {name: array.shape for name, array in state.items()}, self._shapes_in_file(state, m, n)
+        if shapes != expected:
+            raise ValueError(f"the arrays of the model are {shapes}, expected {expected}")
+
+    def _shapes_in_file(self, state: dict[str, NDArray[Any]], m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return self._shapes(m, n)
+
+    def _to_file(self) -> dict[str, NDArray[Any]]:
+        """Give the state in the form that a file has, which depends on what was learned alone."""
+        return self._state
+
+    def _from_file(self, state: dict[str, NDArray[Any]], n: int) -> dict[str, NDArray[Any]]:
+        """Make a state to go on with from what `_to_file` gave; it has been checked."""
+        return state
 
     @property
     def _n_features_out(self) -> int:

@@ -16,20 +16,20 @@ never goes under in exact arithmetic, so that rounding cannot make a variance ze
 Cells that x does not touch are not visited: a triplet of sparse rows costs ``k_q * k_p`` operations.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks as checks
-from ..kernels import diagonal
-from ..kernels.bilinear import forms
+from ..kernels import diagonal, touched
 from ..kernels.rows import RowView
+from .cells import CellLearner
 from .inputs import Block
-from .online import TripletLearner
 
 
-class DiagonalAROMA(TripletLearner):
+class DiagonalAROMA(CellLearner):
     """Similarity ``q'Wp`` learned online, with a variance for each cell of W.
 
     The learner to begin with: fast on sparse rows, two matrices of memory, good from the first triplets.
@@ -39,7 +39,7 @@ class DiagonalAROMA(TripletLearner):
     r : float, default 1.0
         How much a single judgement is doubted. Raise it when judgements are noisy or when learning should be
         slow and smooth; lower it (0.01) when each one should count at once.
-    init : {"zero", "identity"}, float or array of shape (m, n), default "zero"
+    init : {"zero", "identity"}, float, array or sparse matrix of shape (m, n), default "zero"
         W before the first triplet: zero (the paper), the dot product, c times the dot product, or your own.
         Start from "identity" or larger when plain similarity is already good and should be kept.
     rule : {"margin", "mistake"}, default "margin"
@@ -50,6 +50,10 @@ class DiagonalAROMA(TripletLearner):
         How many triplets `fit` draws from the labels.
     dtype : {"float64", "float32"}, default "float64"
         Precision of W and Sigma; float32 halves the memory.
+    cells : {"auto", "dense", "touched"}, default "auto"
+        Keep every cell of W, or only those that triplets touched, with the same results. Sparse rows with many
+        features need "touched": memory then grows with what is learned, and `W_` and `Sigma_` are CSR arrays. "auto"
+        keeps touched cells when all of them would take more than 2 GiB, as over 11,585 x 11,585 do in float64.
     random_state : None, int, Generator or RandomState
         What `fit` draws triplets with; the same whole number gives the same bits.
     progress : bool, default False
@@ -57,10 +61,10 @@ class DiagonalAROMA(TripletLearner):
 
     Attributes
     ----------
-    W_ : array of shape (m, n)
+    W_ : array or CSR array of shape (m, n)
         The mean of the learned distribution.
-    Sigma_ : array of shape (m, n)
-        The variance of each cell of W.
+    Sigma_ : array or CSR array of shape (m, n)
+        The variance of each cell of W; in a CSR array, a cell that is not stored has variance 1.
     n_triplets_seen_, n_updates_, n_mistakes_ : int
         Triplets met so far, those that changed the model, those it had wrong (a tie is a mistake).
 
@@ -83,6 +87,8 @@ class DiagonalAROMA(TripletLearner):
     array([1.  , 0.72])
     """
 
+    _matrices: ClassVar[tuple[str, ...]] = ("W", "Sigma")
+
     def __init__(
         self,
         r: float = 1.0,
@@ -92,6 +98,7 @@ class DiagonalAROMA(TripletLearner):
         covariance_update: str = "downdate",
         n_triplets: int = 200_000,
         dtype: Any = "float64",
+        cells: str = "auto",
         random_state: Any = None,
         progress: bool = False,
     ) -> None:
@@ -101,13 +108,18 @@ class DiagonalAROMA(TripletLearner):
         self.covariance_update = covariance_update
         self.n_triplets = n_triplets
         self.dtype = dtype
+        self.cells = cells
         self.random_state = random_state
         self.progress = progress
 
     @property
-    def Sigma_(self) -> NDArray[Any]:
-        """The variance of each cell of W, of shape (m, n): a copy."""
-        return self._array("Sigma")
+    def Sigma_(self) -> Any:
+        """The variance of each cell of W, of shape (m, n): a copy.
+
+        A CSR array of the touched cells where only those are kept; all others have variance 1.
+        """
+        check_is_fitted(self)
+        return self._csr("Sigma") if self._has_touched_cells else self._array("Sigma")
 
     @classmethod
     def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
@@ -122,18 +134,10 @@ class DiagonalAROMA(TripletLearner):
         return {"Sigma": np.ones((m, n), dtype=dtype)}
 
     def _learn(self, block: Block) -> int:
-        return diagonal.learn(
-            *block,
-            self._state["W"],
-            self._state["Sigma"],
-            self.r,
-            self.rule == "mistake",
-            self.covariance_update == "inverse",
-            self._state["counts"],
-        )
+        state, settings = self._state, (self.r, self.rule == "mistake", self.covariance_update == "inverse")
+        if self._has_touched_cells:
+            return self._learn_touched(block, touched.learn_diagonal, *settings)
+        return diagonal.learn(*block, state["W"], state["Sigma"], *settings, state["counts"])
 
     def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        Sigma = self._state["Sigma"]
-        out = np.empty(len(numbers), dtype=Sigma.dtype)
-        forms(queries, objects, numbers, Sigma, True, out)
-        return out
+        return self._forms_of("Sigma", 1.0, 1.0, True, queries, objects, numbers)

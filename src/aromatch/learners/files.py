@@ -7,16 +7,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+
+from .._rows import check_structure
 
 Parts = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
 
-def to_parts(model: Any) -> Parts:
+def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
     """Give the header and the arrays that hold everything about a fitted model."""
-    arrays = {f"state.{name}": array for name, array in model._state.items()}
+    arrays = {f"state.{name}": array for name, array in state.items()}
     parameters: dict[str, Any] = {}
     for name, value in model.get_params(deep=False).items():
-        if name == "init" and not isinstance(value, str) and np.ndim(value) > 0:
+        if sparse.issparse(value):
+            matrix = sparse.csr_array(value)
+            arrays[f"sparse.{name}.data"] = matrix.data.astype(np.promote_types(matrix.dtype, np.float32))
+            for part in ("indices", "indptr", "shape"):
+                arrays[f"sparse.{name}.{part}"] = np.array(getattr(matrix, part), dtype=np.int64)
+        elif name == "init" and not isinstance(value, str) and np.ndim(value) > 0:
             array = np.asarray(value)
             arrays[f"parameter.{name}"] = array if array.dtype == np.float32 else array.astype(np.float64)
         elif isinstance(value, np.random.RandomState | np.random.Generator):
@@ -46,11 +54,18 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners
         raise ValueError(f"its learner is {name!r}, expected one of {', '.join(learners)}")
     parameters = dict(header["parameters"])
     state: dict[str, NDArray[Any]] = {}
+    matrices: dict[str, dict[str, NDArray[Any]]] = {}
     for key, array in arrays.items():
         kind, _, short = key.partition(".")
-        if kind not in ("state", "parameter"):
+        if kind == "sparse":
+            parameter, _, part = short.partition(".")
+            matrices.setdefault(parameter, {})[part] = array
+        elif kind in ("state", "parameter"):
+            (state if kind == "state" else parameters)[short] = array
+        else:
             raise ValueError(f"it has an array {key!r} that no learner knows")
-        (state if kind == "state" else parameters)[short] = array
+    for parameter, parts in matrices.items():
+        parameters[parameter] = _sparse_matrix(parameter, **parts)
     expected = learners[name]._get_param_names()
     if sorted(parameters) != sorted(expected):
         raise ValueError(f"its parameters are {sorted(parameters)}, expected {sorted(expected)}")
@@ -59,7 +74,7 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners
     if not all(isinstance(width, int) and width > 0 for width in (m, n)):
         raise ValueError(f"its numbers of features are {m!r} and {n!r}")
     model._check_state(state, m, n)
-    model._state = state
+    model._state = model._from_file(state, n)
     model.n_features_in_, model.n_object_features_in_ = m, n
     names = header["feature_names_in"]
     if names is not None:
@@ -67,3 +82,16 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners
             raise ValueError(f"its feature names are not {m} names")
         model.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
     return model
+
+
+def _sparse_matrix(
+    name: str, data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: NDArray[Any]
+) -> Any:
+    """Put a parameter that is a sparse matrix together; what a file says of it is not believed."""
+    size = tuple(shape.tolist())
+    if len(size) != 2 or any(array.ndim != 1 for array in (data, indices, indptr)) or len(indptr) != size[0] + 1:
+        raise ValueError(f"its {name} is not a sparse matrix")
+    matrix = sparse.csr_array(size, dtype=data.dtype)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    check_structure(matrix, name)
+    return matrix

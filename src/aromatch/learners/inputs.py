@@ -5,9 +5,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from .. import _checks as checks
-from .._rows import Matrix, read_rows
+from .._rows import Matrix, check_structure, read_rows
 from ..kernels.rows import RowView, squared_scales
 
 
@@ -58,30 +59,50 @@ def check_dtype(dtype: Any) -> np.dtype[Any]:
 
 def initial_W(init: Any, m: int, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """W before the first triplet."""
+    scale = initial_scale(init, m, n)
+    with np.errstate(over="ignore"):  # refused below
+        if scale is None:
+            array = initial_matrix(init, m, n)
+            W = array.toarray().astype(dtype) if sparse.issparse(array) else np.array(array, dtype=dtype, order="C")
+        else:
+            W = np.zeros((m, n), dtype=dtype)
+            if scale != 0:
+                np.fill_diagonal(W, scale)
+    check_initial_values(W, dtype)
+    return W
+
+
+def initial_scale(init: Any, m: int, n: int) -> float | None:
+    """Give the c of an init that is c times the identity, zero included; None when it is a matrix."""
     if isinstance(init, str):
         checks.check_choice(init, "init", ("zero", "identity"))
         if init == "zero":
-            return np.zeros((m, n), dtype=dtype)
+            return 0.0
         init = 1.0
-    if not isinstance(init, Sequence) and np.ndim(init) == 0:
-        scale = checks.check_number(init, "init")
-        if m != n:
-            raise ValueError(f"init is a multiple of the identity, which needs m = n, got m = {m} and n = {n}")
-        W = np.zeros((m, n), dtype=dtype)
-        with np.errstate(over="ignore"):  # refused below
-            np.fill_diagonal(W, scale)
-    else:
-        array = checks.as_array(init, "init")
-        if array.dtype.kind not in "fiub":
-            raise TypeError(f"init must be 'zero', 'identity', a number or an array of numbers, got {array.dtype}")
-        if array.shape != (m, n):
-            raise ValueError(f"init must have the shape ({m}, {n}), got {array.shape}")
-        with np.errstate(over="ignore"):  # refused below
-            W = np.array(array, dtype=dtype, order="C")
+    if isinstance(init, Sequence) or np.ndim(init) > 0:
+        return None
+    scale = checks.check_number(init, "init")
+    if m != n:
+        raise ValueError(f"init is a multiple of the identity, which needs m = n, got m = {m} and n = {n}")
+    return scale
+
+
+def initial_matrix(init: Any, m: int, n: int) -> Matrix:
+    """Return an init that is an array or a sparse matrix of numbers, of the right shape."""
+    check_structure(init, "init")
+    array = init if sparse.issparse(init) else checks.as_array(init, "init")
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"init must be 'zero', 'identity', a number or an array of numbers, got {array.dtype}")
+    if array.shape != (m, n):
+        raise ValueError(f"init must have the shape ({m}, {n}), got {array.shape}")
+    return array
+
+
+def check_initial_values(W: NDArray[Any], dtype: np.dtype[Any]) -> None:
+    """Refuse values of W that an update could not go on from."""
     # The largest and the smallest, not the largest of a copy without signs; NaN is neither.
-    if not (W.max() <= LARGEST[dtype] and W.min() >= -LARGEST[dtype]):
+    if W.size and not (W.max() <= LARGEST[dtype] and W.min() >= -LARGEST[dtype]):
         raise ValueError(f"init contains NaN, infinity or numbers too large for {dtype}")
-    return W
 
 
 def check_width(X: Matrix, name: str, width: int) -> None:

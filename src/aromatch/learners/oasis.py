@@ -18,25 +18,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks as checks
-from ..kernels import oasis
+from ..kernels import oasis, touched
 from . import pending
+from .cells import CellLearner
 from .inputs import Block
-from .online import TripletLearner
 
 
-class OASIS(TripletLearner):
+class OASIS(CellLearner):
     """Similarity ``q'Wp`` learned online by passive-aggressive steps; the paper's main competitor.
 
     Parameters
     ----------
     C : float, default 0.1
         The largest step. Raise it to learn faster, lower it when judgements are noisy.
-    init : {"identity", "zero"}, float or array of shape (m, n), default "identity"
-        W before the first triplet; needs m = n unless it is "zero" or an array.
+    init : {"identity", "zero"}, float, array or sparse matrix of shape (m, n), default "identity"
+        W before the first triplet; needs m = n unless it is "zero" or a matrix.
     n_triplets : int, default 200_000
         How many triplets `fit` draws from the labels.
     dtype : {"float64", "float32"}, default "float64"
         Precision of W.
+    cells : {"auto", "dense", "touched"}, default "auto"
+        Keep every cell of W, or only those that triplets touched, with the same results (of dense rows, up to
+        rounding). Sparse rows with many features need "touched": memory then grows with what is learned, and
+        `W_` is a CSR array. "auto" keeps touched cells when all of them would take more than 2 GiB, as over
+        16,384 x 16,384 do in float64.
     random_state : None, int, Generator or RandomState
         What `fit` draws triplets with; the same whole number gives the same bits.
     progress : bool, default False
@@ -44,7 +49,7 @@ class OASIS(TripletLearner):
 
     Attributes
     ----------
-    W_ : array of shape (m, n)
+    W_ : array or CSR array of shape (m, n)
     n_triplets_seen_, n_updates_, n_mistakes_ : int
         Triplets met so far, those that changed the model, those it had wrong (a tie is a mistake).
 
@@ -70,6 +75,7 @@ class OASIS(TripletLearner):
         init: Any = "identity",
         n_triplets: int = 200_000,
         dtype: Any = "float64",
+        cells: str = "auto",
         random_state: Any = None,
         progress: bool = False,
     ) -> None:
@@ -77,6 +83,7 @@ class OASIS(TripletLearner):
         self.init = init
         self.n_triplets = n_triplets
         self.dtype = dtype
+        self.cells = cells
         self.random_state = random_state
         self.progress = progress
 
@@ -92,6 +99,8 @@ class OASIS(TripletLearner):
         return pending.start(m, n, 1, dtype)
 
     def _learn(self, block: Block) -> int:
+        if self._has_touched_cells:
+            return self._learn_touched(block, touched.learn_oasis, self.C)
         state = self._state
         terms = state["pending_a"], state["pending_b"], state["pending_steps"]
         return oasis.learn(*block, state["W"], *terms, self.C, state["counts"])

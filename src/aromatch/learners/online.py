@@ -315,16 +315,18 @@ class TripletLearner(Similarity):
             if not self._state["W"].flags.writeable:  # mapped from a file, as joblib does for its workers
                 self._state = {name: array.copy() for name, array in self._state.items()}
             return
-        dtype = check_dtype(self.dtype)
+        self._state = self._first_state(m, n, check_dtype(self.dtype))
+        self.n_features_in_ = m
+        self.n_object_features_in_ = n
+
+    def _first_state(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
         cells = sum(int(np.prod(shape, dtype=object)) for shape in self._shapes(m, n).values())
         checks.check_fits_in_memory(
             cells * dtype.itemsize, f"The state of {type(self).__name__} for {m} x {n} features"
         )
         W = initial_W(self.init, m, n, dtype)
         counts = np.zeros(self._shapes(m, n)["counts"], dtype=np.int64)
-        self._state = {"W": W, **self._start(m, n, dtype), "counts": counts}
-        self.n_features_in_ = m
-        self.n_object_features_in_ = n
+        return {"W": W, **self._start(m, n, dtype), "counts": counts}
 
     def _check_scale(self, block: Block, query_square: float, object_square: float) -> None:
         precision = self._state["W"].dtype

@@ -1,0 +1,426 @@
+"""Matrices of which only touched cells are kept: a small table of cells for each row.
+
+The tables of all rows lie in one pool, side by side. A row's table begins at ``rows[i, 0]``, has ``rows[i, 1]`` slots and
+holds ``rows[i, 2]`` cells; a slot of `columns` has the cell's column + 1, or 0 when it is free, so that fresh memory
+is an empty pool. Slots are found by hashing and looking on from there, except in a table with a slot for each of the
+n columns. A table that gets too full moves to a larger place. Sizes are 2, 3, 4, 6, 8, 12 and so on, so that places
+fit the next row that grows to their size: ``room[0]`` is how much of the pool was ever used, and ``room[1 + kind]``
+one past the start of a place of that kind that was left, which itself tells of the next one, and so on to 0.
+
+A triplet's cells are gathered into a block, where the same arithmetic as on a whole matrix gives the same bits, and
+go back when they have changed. Nothing is inserted for a triplet that changes nothing. Kernels cannot make the pool
+or the block larger: they stop in front of the triplet that needs it, and say how much in `needs`.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memmove, memset
+
+from . cimport diagonal, oasis
+from .diagonal cimport Room, size_of_room, take_room
+from .rounds cimport note
+from .rows cimport Pair, RowView, Workspace, floating, gather, read_pair, spread
+from .vectors cimport bilinear_form
+
+NEEDS_SLOTS, NEEDS_BLOCK = range(2)
+SIZE_OF_ROOM = 1 + 2 * 63  # for every size that an int64 can tell
+
+
+cdef struct Table:
+    int64_t *rows
+    int32_t *columns
+    Py_ssize_t n
+
+
+# A block of cells: a Pair whose rows lie in it, and the slot of each cell, -1 for one that is not kept.
+cdef struct Gathered:
+    Pair pair
+    int64_t *slots
+    Py_ssize_t *starts
+    Py_ssize_t *columns       # 0, 1, 2 and so on, `numbered` of them
+    Py_ssize_t numbered
+    Py_ssize_t width
+
+
+# How many slots a table has for so many cells: at most four fifths are filled, and no more than all n columns.
+cdef inline int64_t slots_for(int64_t cells, Py_ssize_t n) noexcept nogil:
+    cdef int64_t least = cells + cells // 4 + 1, size = 2
+    while size < least:
+        size *= 2
+    if size >= 4 and size - size // 4 >= least:
+        size -= size // 4
+    return size if size < n else n
+
+
+# The number of a size: 2, 3, 4, 6, 8 are 0, 1, 2, 3, 4.
+cdef inline int kind_of(int64_t size) noexcept nogil:
+    cdef int kind = 0
+    while size > 3:
+        size //= 2
+        kind += 2
+    return kind + (size == 3)
+
+
+# Take a place in the pool for a table: one that was left, or new memory.
+cdef inline int64_t take_place(int64_t *room, int32_t *columns, int64_t size, Py_ssize_t n) noexcept nogil:
+    cdef int64_t *left = room + 1 + kind_of(size)
+    cdef int64_t start = room[0]
+    if size == n or left[0] == 0:
+        room[0] += size
+        return start
+    start = left[0] - 1
+    memcpy(left, columns + start, sizeof(int64_t))
+    memset(columns + start, 0, size * sizeof(int32_t))
+    return start
+
+
+# Remember a place that a table has left. Tables with a slot for every column never move.
+cdef inline void leave_place(int64_t *room, int32_t *columns, int64_t start, int64_t size) noexcept nogil:
+    cdef int64_t *left = room + 1 + kind_of(size)
+    memcpy(columns + start, left, sizeof(int64_t))
+    left[0] = start + 1
+
+
+cdef inline int64_t home(int64_t size, Py_ssize_t n, Py_ssize_t column) noexcept nogil:
+    if size == n:
+        return column
+    # Knuth's multiplicative hash; its upper bits, scaled to the table.
+    return <int64_t>((<uint64_t>(<uint32_t>column * <uint32_t>2654435769) * <uint64_t>size) >> 32)
+
+
+# The slot of a column in the table of a row, or the free slot where it would go, as -1 - slot.
+cdef inline int64_t look_up(const int32_t *columns, const int64_t *row, Py_ssize_t n, Py_ssize_t column) noexcept nogil:
+    cdef int64_t size = row[1], at = home(size, n, column)
+    cdef const int32_t *own = columns + row[0]
+    while own[at] != column + 1:
+        if own[at] == 0:
+            return -1 - (row[0] + at)
+        at += 1
+        if at == size:
+            at = 0
+    return row[0] + at
+
+
+cdef inline int64_t insert(int32_t *columns, int64_t *row, Py_ssize_t n, Py_ssize_t column) noexcept nogil:
+    cdef int64_t slot = -1 - look_up(columns, row, n, column)
+    columns[slot] = <int32_t>(column + 1)
+    row[2] += 1
+    return slot
+
+
+cdef void prepare(Gathered *block, Workspace space, Py_ssize_t m, Py_ssize_t n, int64_t *slots) noexcept:
+    block.starts = <Py_ssize_t *>space.take(m)
+    block.columns = <Py_ssize_t *>space.take(n)
+    block.numbered = 0
+    block.slots = slots
+
+
+# Find the cells of a triplet. Returns false when they need more than `room`.
+cdef bint find_cells(Gathered *block, const Table *table, const Pair *x, Py_ssize_t room) noexcept nogil:
+    cdef Py_ssize_t i, k, at = 0
+    cdef const int64_t *row
+    block.width = x.k_p if x.p_full == NULL else x.n
+    if x.k_q * block.width > room:
+        return False
+    block.pair = x[0]
+    block.pair.q_starts = block.starts
+    if x.p_full == NULL:
+        block.pair.p_columns = block.columns
+        while block.numbered < x.k_p:
+            block.columns[block.numbered] = block.numbered
+            block.numbered += 1
+    for i in range(x.k_q):
+        block.starts[i] = i * block.width
+        row = table.rows + 3 * x.q_columns[i]
+        for k in range(x.k_p):
+            block.slots[at] = -1 if row[1] == 0 else look_up(table.columns, row, table.n, x.p_columns[k])
+            at += 1
+    return True
+
+
+# Copy the cells of a triplet into the block; cells that are not kept have their value from the start.
+cdef void take_cells(
+    const Gathered *block, const Pair *x, const floating *values, floating diagonal, floating elsewhere, floating *cells,
+) noexcept nogil:
+    cdef Py_ssize_t i, k, at = 0
+    cdef floating *row
+    if x.p_full != NULL:
+        # p is zero in the other columns, so any finite number does there.
+        memset(cells, 0, x.k_q * block.width * sizeof(floating))
+    for i in range(x.k_q):
+        row = cells + block.starts[i]
+        for k in range(x.k_p):
+            if block.slots[at] >= 0:
+                row[block.pair.p_columns[k]] = values[block.slots[at]]
+            else:
+                row[block.pair.p_columns[k]] = diagonal if x.q_columns[i] == x.p_columns[k] else elsewhere
+            at += 1
+
+
+cdef void put_cells(const Gathered *block, const floating *cells, floating *values) noexcept nogil:
+    cdef Py_ssize_t i, k, at = 0
+    for i in range(block.pair.k_q):
+        for k in range(block.pair.k_p):
+            values[block.slots[at]] = cells[block.starts[i] + block.pair.p_columns[k]]
+            at += 1
+
+
+# Give every cell of the triplet a slot. Returns 0, or how many more slots the pool would need, and then nothing has
+# changed.
+cdef int64_t make_room(
+    Gathered *block, const Table *table, const Pair *x, int64_t *room, int64_t pool, floating *W, floating *Sigma,
+) noexcept nogil:
+    cdef Py_ssize_t i, k
+    cdef int64_t wanted = 0, size, missing, at, slot, new
+    cdef int64_t[3] old
+    cdef int64_t *row
+    for i in range(x.k_q):
+        wanted += new_size(table.rows + 3 * x.q_columns[i], missing_in(block, i), table.n)
+    if room[0] + wanted > pool:
+        return wanted
+    for i in range(x.k_q):
+        missing = missing_in(block, i)
+        if missing == 0:
+            continue
+        row = table.rows + 3 * x.q_columns[i]
+        size = new_size(row, missing, table.n)
+        if size > 0:
+            old[0], old[1], old[2] = row[0], row[1], row[2]
+            row[0], row[1], row[2] = take_place(room, table.columns, size, table.n), size, 0
+            for at in range(old[0], old[0] + old[1]):
+                if table.columns[at] != 0:
+                    new = insert(table.columns, row, table.n, table.columns[at] - 1)
+                    W[new] = W[at]
+                    if Sigma != NULL:
+                        Sigma[new] = Sigma[at]
+            if old[1] > 0:
+                leave_place(room, table.columns, old[0], old[1])
+        for k in range(x.k_p):
+            slot = look_up(table.columns, row, table.n, x.p_columns[k])
+            if slot < 0:
+                slot = insert(table.columns, row, table.n, x.p_columns[k])
+            block.slots[i * x.k_p + k] = slot
+    return 0
+
+
+cdef inline int64_t missing_in(const Gathered *block, Py_ssize_t i) noexcept nogil:
+    cdef Py_ssize_t k
+    cdef int64_t missing = 0
+    for k in range(block.pair.k_p):
+        missing += block.slots[i * block.pair.k_p + k] < 0
+    return missing
+
+
+# Slots of the table that a row moves to so that it can take more cells; 0 when it can stay.
+cdef inline int64_t new_size(const int64_t *row, int64_t missing, Py_ssize_t n) noexcept nogil:
+    cdef int64_t size = slots_for(row[2] + missing, n)
+    return size if missing > 0 and size > row[1] else 0
+
+
+def learn_diagonal(
+    RowView Q, RowView P, RowView N, const int64_t[:, ::1] triplets, const double[::1] weights,
+    double[:, ::1] record, int64_t[:, ::1] rows, int32_t[::1] columns, int64_t[::1] room, int64_t[::1] counts,
+    floating[::1] start, floating[::1] W, floating[::1] Sigma,
+    double r, bint only_mistakes, bint inverse, int64_t[::1] slots, floating[:, ::1] cells, int64_t[::1] needs,
+):
+    """Learn the triplets by d-AROMA, in place; stop before one whose score overflows or that needs room.
+
+    Returns the number of triplets learned.
+    """
+    cdef Py_ssize_t m = Q.rows.n_columns, n = P.rows.n_columns, t
+    cdef Workspace space = Workspace(m, n, sizeof(double), m + n + size_of_room(m, n))
+    cdef Room work = take_room(space, m, n)
+    cdef Pair *x = &space.pair
+    cdef floating *q = <floating *>x.q
+    cdef Table table
+    cdef Gathered block
+    cdef double r_t
+    cdef double[2] told
+    cdef int updated
+    table.rows, table.columns, table.n = &rows[0, 0], &columns[0], n
+    prepare(&block, space, m, n, &slots[0])
+    with nogil:
+        for t in range(triplets.shape[0]):
+            read_pair(x, q, &Q.rows, triplets[t, 0], &P.rows, triplets[t, 1], &N.rows, triplets[t, 2])
+            if not find_cells(&block, &table, x, slots.shape[0]):
+                needs[1] = x.k_q * block.width
+                break
+            take_cells(&block, x, &W[0], start[0], <floating>0, &cells[0, 0])
+            take_cells(&block, x, &Sigma[0], <floating>1, <floating>1, &cells[1, 0])
+            r_t = r if weights is None else r / weights[t]
+            updated = diagonal.step(
+                &cells[0, 0], &cells[1, 0], &block.pair, &work, r_t, only_mistakes, inverse, record is not None, told)
+            if updated < 0:
+                break
+            if updated:
+                needs[0] = make_room(&block, &table, x, &room[0], columns.shape[0], &W[0], &Sigma[0])
+                if needs[0] > 0:
+                    break
+                put_cells(&block, &cells[0, 0], &W[0])
+                put_cells(&block, &cells[1, 0], &Sigma[0])
+            note(&counts[0], &record[t, 0] if record is not None else NULL, told[0], told[1], updated)
+        else:
+            t = triplets.shape[0]
+    return t
+
+
+def learn_oasis(
+    RowView Q, RowView P, RowView N, const int64_t[:, ::1] triplets, const double[::1] weights,
+    double[:, ::1] record, int64_t[:, ::1] rows, int32_t[::1] columns, int64_t[::1] room, int64_t[::1] counts,
+    floating[::1] start, floating[::1] W, double C, int64_t[::1] slots, floating[:, ::1] cells, int64_t[::1] needs,
+):
+    """Learn the triplets by OASIS, in place; stop before one whose score overflows or that needs room.
+
+    Returns the number of triplets learned.
+    """
+    cdef Py_ssize_t m = Q.rows.n_columns, n = P.rows.n_columns, t
+    cdef Workspace space = Workspace(m, n, sizeof(double), 2 * m + n)
+    cdef Pair *x = &space.pair
+    cdef floating *q = <floating *>x.q
+    cdef floating *tau_q = <floating *>space.take(m)
+    cdef Table table
+    cdef Gathered block
+    cdef double margin
+    cdef int updated
+    table.rows, table.columns, table.n = &rows[0, 0], &columns[0], n
+    prepare(&block, space, m, n, &slots[0])
+    with nogil:
+        for t in range(triplets.shape[0]):
+            read_pair(x, q, &Q.rows, triplets[t, 0], &P.rows, triplets[t, 1], &N.rows, triplets[t, 2])
+            if not find_cells(&block, &table, x, slots.shape[0]):
+                needs[1] = x.k_q * block.width
+                break
+            take_cells(&block, x, &W[0], start[0], <floating>0, &cells[0, 0])
+            updated = oasis.step(&cells[0, 0], &block.pair, tau_q, C if weights is None else C * weights[t], &margin)
+            if updated < 0:
+                break
+            if updated:
+                needs[0] = make_room(&block, &table, x, &room[0], columns.shape[0], &W[0], <floating *>NULL)
+                if needs[0] > 0:
+                    break
+                put_cells(&block, &cells[0, 0], &W[0])
+            note(&counts[0], &record[t, 0] if record is not None else NULL, margin, 0, updated)
+        else:
+            t = triplets.shape[0]
+    return t
+
+
+def forms(
+    RowView Q, RowView P, const int64_t[:, ::1] numbers, const int64_t[:, ::1] rows, const int32_t[::1] columns,
+    const floating[::1] A, double on_diagonal, double elsewhere, bint squared, floating[::1] out,
+    int64_t[::1] slots, floating[:, ::1] cells, int64_t[::1] needs,
+):
+    """Write ``q'Ap`` for every row of `numbers`, as the kernel for whole matrices does; stop where room is needed.
+
+    Returns the number of rows done.
+    """
+    cdef Py_ssize_t m = Q.rows.n_columns, n = P.rows.n_columns, t, k
+    cdef Workspace space = Workspace(m, n, sizeof(double), m + n)
+    cdef Pair *x = &space.pair
+    cdef floating *q = <floating *>x.q
+    cdef floating *p = <floating *>x.p
+    cdef bint subtracts = numbers.shape[1] == 3
+    cdef Table table
+    cdef Gathered block
+    table.rows, table.columns, table.n = <int64_t *>&rows[0, 0], <int32_t *>&columns[0], n
+    prepare(&block, space, m, n, &slots[0])
+    with nogil:
+        for t in range(numbers.shape[0]):
+            read_pair(
+                x, q, &Q.rows, numbers[t, 0], &P.rows, numbers[t, 1],
+                &P.rows if subtracts else NULL, numbers[t, 2] if subtracts else 0)
+            if squared:
+                for k in range(x.k_q):
+                    q[k] = q[k] * q[k]
+                for k in range(x.k_p):
+                    p[k] = p[k] * p[k]
+                if x.p_full != NULL:
+                    spread(p, x.p_columns, x.k_p, <floating *>x.p_full, x.n)
+            if not find_cells(&block, &table, x, slots.shape[0]):
+                needs[1] = x.k_q * block.width
+                break
+            take_cells(&block, x, &A[0], <floating>on_diagonal, <floating>elsewhere, &cells[0, 0])
+            out[t] = <floating>bilinear_form(&cells[0, 0], &block.pair)
+        else:
+            t = numbers.shape[0]
+    return t
+
+
+def add_products(
+    RowView Q, Py_ssize_t first, const int64_t[:, ::1] rows, const int32_t[::1] columns, const floating[::1] W,
+    double on_diagonal, floating[:, ::1] out,
+):
+    """Add ``q'W`` to each row of `out`, for the rows of Q from `first` on."""
+    cdef Py_ssize_t m = Q.rows.n_columns, n = out.shape[1], t, i, found
+    cdef Workspace space = Workspace(m, 1, sizeof(double))
+    cdef floating *q = <floating *>space.pair.q
+    cdef Py_ssize_t *q_columns = space.pair.q_columns
+    cdef int64_t at, begin, size
+    with nogil:
+        for t in range(out.shape[0]):
+            found = gather(&Q.rows, first + t, q, q_columns)
+            for i in range(found):
+                begin, size = rows[q_columns[i], 0], rows[q_columns[i], 1]
+                for at in range(begin, begin + size):
+                    if columns[at] != 0:
+                        out[t, columns[at] - 1] += q[i] * W[at]
+                if on_diagonal != 0 and (
+                        size == 0 or look_up(&columns[0], &rows[q_columns[i], 0], n, q_columns[i]) < 0):
+                    out[t, q_columns[i]] += q[i] * <floating>on_diagonal
+
+
+def close_gaps(
+    const int64_t[::1] order, int64_t[:, ::1] rows, int32_t[::1] columns, int64_t[::1] room, floating[::1] W,
+    floating[::1] Sigma,
+):
+    """Move tables down over the places that others have left; `order` has the rows as their tables lie in the pool."""
+    cdef Py_ssize_t i
+    cdef int64_t end = 0, start, size
+    with nogil:
+        for i in range(order.shape[0]):
+            start, size = rows[order[i], 0], rows[order[i], 1]
+            if start > end:
+                memmove(&columns[end], &columns[start], size * sizeof(int32_t))
+                memmove(&W[end], &W[start], size * sizeof(floating))
+                if Sigma is not None:
+                    memmove(&Sigma[end], &Sigma[start], size * sizeof(floating))
+                rows[order[i], 0] = end
+            end += size
+        if end < room[0]:
+            memset(&columns[end], 0, (room[0] - end) * sizeof(int32_t))
+        memset(&room[0], 0, room.shape[0] * sizeof(int64_t))
+        room[0] = end
+
+
+def table_sizes(const int64_t[::1] cells, Py_ssize_t n, int64_t[::1] sizes):
+    """Write how many slots the table of each row has for its cells."""
+    cdef Py_ssize_t i
+    for i in range(cells.shape[0]):
+        sizes[i] = slots_for(cells[i], n) if cells[i] > 0 else 0
+
+
+def list_cells(
+    const int64_t[:, ::1] rows, const int32_t[::1] columns, int32_t[::1] columns_out, int64_t[::1] slots_out,
+):
+    """Write column and slot of every cell, row by row."""
+    cdef Py_ssize_t i, found = 0
+    cdef int64_t at
+    with nogil:
+        for i in range(rows.shape[0]):
+            for at in range(rows[i, 0], rows[i, 0] + rows[i, 1]):
+                if columns[at] != 0:
+                    columns_out[found] = columns[at] - 1
+                    slots_out[found] = at
+                    found += 1
+
+
+def insert_cells(
+    int64_t[:, ::1] rows, int32_t[::1] columns, Py_ssize_t n, const int64_t[::1] indptr,
+    const int32_t[::1] columns_in, int64_t[::1] slots_out,
+):
+    """Insert the cells of a CSR matrix into tables that are empty and have the room; write the slot of each."""
+    cdef Py_ssize_t i
+    cdef int64_t at
+    with nogil:
+        for i in range(rows.shape[0]):
+            for at in range(indptr[i], indptr[i + 1]):
+                slots_out[at] = insert(&columns[0], &rows[i, 0], n, columns_in[at])
