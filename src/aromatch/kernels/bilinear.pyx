@@ -2,20 +2,21 @@
 
 from libc.stdint cimport int64_t
 
-from .rows cimport Pair, RowView, Workspace, floating, read_pair, spread
+from .rows cimport Pair, RowView, Workspace, floating, gather, read_pair, spread
 from .vectors cimport bilinear_form, sparse_dot
 
 
-def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, const floating[:, ::1] A, bint squared, floating[::1] out):
+def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, const floating[:, :] A, bint squared, floating[::1] out):
     """Write ``q'Ap`` for every row of `numbers`: q a row of Q, p a row of P or the difference of two.
 
-    With `squared`, both are squared by element first: the variance under a diagonal covariance.
+    With `squared`, both are squared by element first: the variance under a diagonal covariance. Cells of A may lie
+    apart, as those of d-AROMA do.
     """
     cdef Workspace space = Workspace(A.shape[0], A.shape[1], sizeof(floating))
     cdef Pair *x = &space.pair
     cdef floating *q = <floating *>x.q
     cdef floating *p = <floating *>x.p
-    cdef Py_ssize_t t, k
+    cdef Py_ssize_t apart = A.strides[1] // <Py_ssize_t>sizeof(floating), t, k
     cdef bint subtracts = numbers.shape[1] == 3
     with nogil:
         for t in range(numbers.shape[0]):
@@ -27,9 +28,35 @@ def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, const floating[:,
                     q[k] = q[k] * q[k]
                 for k in range(x.k_p):
                     p[k] = p[k] * p[k]
-                if x.p_full != NULL:
-                    spread(p, x.p_columns, x.k_p, <floating *>x.p_full, x.n)
+            if apart > 1:
+                for k in range(x.k_q):
+                    x.q_starts[k] *= apart
+                for k in range(x.k_p):
+                    x.p_columns[k] *= apart
+                x.p_full = NULL
+            elif squared and x.p_full != NULL:
+                spread(p, x.p_columns, x.k_p, <floating *>x.p_full, x.n)
             out[t] = <floating>bilinear_form(&A[0, 0], x)
+
+
+def products(RowView Q, const floating[:, :] A, floating[:, ::1] out):
+    """Write ``QA`` row by row, without a copy of A, whose cells may lie apart."""
+    cdef Workspace space = Workspace(A.shape[0], 0, sizeof(floating))
+    cdef floating *q = <floating *>space.pair.q
+    cdef Py_ssize_t n = A.shape[1], row_apart = A.strides[0] // <Py_ssize_t>sizeof(floating)
+    cdef Py_ssize_t apart = A.strides[1] // <Py_ssize_t>sizeof(floating), t, i, j, k_q
+    cdef const floating *a
+    cdef floating *to
+    with nogil:
+        for t in range(out.shape[0]):
+            k_q = gather(&Q.rows, t, q, space.pair.q_columns)
+            to = &out[t, 0]
+            for j in range(n):
+                to[j] = 0
+            for i in range(k_q):
+                a = &A[0, 0] + space.pair.q_columns[i] * row_apart
+                for j in range(n):
+                    to[j] += q[i] * a[apart * j]
 
 
 def quadratic_forms(RowView X, const int64_t[:, ::1] numbers, const floating[:, ::1] A, floating[::1] out):

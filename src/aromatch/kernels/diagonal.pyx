@@ -1,4 +1,8 @@
-"""d-AROMA: equations (5) and (6), and the inverse form of (6)."""
+"""d-AROMA: equations (5) and (6), and the inverse form of (6).
+
+A round needs the mean and the variance of the same cells, so the two lie side by side, ``cells[i, j] = (w, s)``: scattered
+cells then cost one cache line each, not two, which is most of what a sparse triplet costs.
+"""
 
 from libc.stdint cimport int64_t
 
@@ -8,14 +12,14 @@ from .rows cimport Pair, RowView, Workspace, floating, read_pair
 
 def learn(
     RowView Q, RowView P, RowView N, const int64_t[:, ::1] triplets, const double[::1] weights,
-    double[:, ::1] record, floating[:, ::1] W, floating[:, ::1] Sigma, double r, bint only_mistakes, bint inverse,
+    double[:, ::1] record, floating[:, :, ::1] cells, double r, bint only_mistakes, bint inverse,
     int64_t[::1] counts,
 ):
     """Learn the triplets in their order, in place; stop before one whose score overflows.
 
     Returns the number of triplets learned.
     """
-    cdef Py_ssize_t m = W.shape[0], n = W.shape[1]
+    cdef Py_ssize_t m = cells.shape[0], n = cells.shape[1]
     cdef Workspace space = Workspace(m, n, sizeof(floating), size_of_room(m, n))
     cdef Room room = take_room(space, m, n)
     cdef Pair *x = &space.pair
@@ -28,8 +32,7 @@ def learn(
         for t in range(triplets.shape[0]):
             read_pair(x, q, &Q.rows, triplets[t, 0], &P.rows, triplets[t, 1], &N.rows, triplets[t, 2])
             r_t = r if weights is None else r / weights[t]
-            updated = step(
-                &W[0, 0], &Sigma[0, 0], x, &room, r_t, only_mistakes, inverse, record is not None, told)
+            updated = step(&cells[0, 0, 0], x, &room, r_t, only_mistakes, inverse, told)
             if updated < 0:
                 with gil:
                     return t

@@ -20,16 +20,40 @@
 #define FOR_SEVERAL_PROCESSORS
 #endif
 
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define CAN_SHUFFLE
+#endif
+#endif
+
+/* Two registers of pairs, a and b: all that come first in a pair, all that come second; and pairs again, those of a and
+   those of b. Nothing crosses the middle of a register, which would be slow. */
 #define T float
 #define OF_T(name) name##_float
+#define FIRSTS 0, 2, 8, 10, 4, 6, 12, 14
+#define SECONDS 1, 3, 9, 11, 5, 7, 13, 15
+#define LOWER 0, 8, 1, 9, 4, 12, 5, 13
+#define UPPER 2, 10, 3, 11, 6, 14, 7, 15
 #include "loops_of_t.h"
 #undef T
 #undef OF_T
+#undef FIRSTS
+#undef SECONDS
+#undef LOWER
+#undef UPPER
 
 #define T double
 #define OF_T(name) name##_double
+#define FIRSTS 0, 4, 2, 6
+#define SECONDS 1, 5, 3, 7
+#define LOWER FIRSTS
+#define UPPER SECONDS
 #include "loops_of_t.h"
 #undef T
 #undef OF_T
+#undef FIRSTS
+#undef SECONDS
+#undef LOWER
+#undef UPPER
 
 #endif

@@ -7,11 +7,10 @@ typedef T OF_T(half) __attribute__((vector_size(32), aligned(sizeof(T))));
 
 /* -- over plain runs of memory ------------------------------------------------------------------------------------ */
 
-/* The products of x with up to four rows, each in the same lanes whatever the number of rows. */
-static inline __attribute__((always_inline)) void OF_T(few_dots)(const T *const *A, ptrdiff_t width, const T *x,
-                                                                 double *out, const int rows) {
+/* Element by element products of x with up to four rows, added up in the same lanes whatever the number of rows. */
+static inline __attribute__((always_inline)) void OF_T(add_in_lanes)(const T *const *A, ptrdiff_t width, const T *x,
+                                                                     T lane[][LANES], const int rows) {
     OF_T(half) low[4], high[4];
-    T lane[LANES], rest[LANES];
     ptrdiff_t j = 0;
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r) low[r] = high[r] = (OF_T(half)){0};
@@ -25,12 +24,19 @@ static inline __attribute__((always_inline)) void OF_T(few_dots)(const T *const 
     }
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r) {
-        double total = 0;
-        memcpy(lane, &low[r], sizeof low[r]);
-        memcpy(lane + HALF, &high[r], sizeof high[r]);
-        for (ptrdiff_t k = 0; k < LANES; ++k) rest[k] = j + k < width ? A[r][j + k] * x[j + k] : 0;
-        for (ptrdiff_t k = 0; k < HALF; ++k) total += ((double)lane[k] + rest[k]) + ((double)lane[k + HALF] + rest[k + HALF]);
-        out[r] = total;
+        memcpy(lane[r], &low[r], sizeof low[r]);
+        memcpy(lane[r] + HALF, &high[r], sizeof high[r]);
+        for (ptrdiff_t k = 0; j + k < width; ++k) lane[r][k] += A[r][j + k] * x[j + k];
+    }
+}
+
+static inline __attribute__((always_inline)) void OF_T(few_dots)(const T *const *A, ptrdiff_t width, const T *x,
+                                                                 double *out, const int rows) {
+    T lane[4][LANES];
+    OF_T(add_in_lanes)(A, width, x, lane, rows);
+    for (int r = 0; r < rows; ++r) {
+        out[r] = 0;
+        for (ptrdiff_t k = 0; k < HALF; ++k) out[r] += (double)lane[r][k] + lane[r][k + HALF];
     }
 }
 
@@ -186,32 +192,6 @@ FOR_SEVERAL_PROCESSORS static void OF_T(mirror)(T *S, ptrdiff_t width) {
         for (ptrdiff_t j = 0; j < i; ++j) S[i * width + j] = S[j * width + i];
 }
 
-/* One cell of d-AROMA, (5) and (6). Sigma shrinks by 1 - s x^2 / (variance + r), two numbers that nearly agree when one
-   cell carries the whole variance. In exact arithmetic the result is never under r / (variance + r), so that is its
-   floor, and Sigma stays positive whatever the scale of x. */
-static inline void OF_T(downdate_cell)(T *w, T *s, T f, T g, T p, T p2, T floor) {
-    const T s_old = *s, share = 1 - s_old * (g * p2);
-    *w += f * s_old * p;
-    *s = s_old * (share < floor ? floor : share);
-}
-
-/* The same with the inverse form of (6). */
-static inline void OF_T(add_precision_cell)(T *w, T *s, T f, T g, T p, T p2) {
-    const T s_old = *s;
-    *w += f * s_old * p;
-    *s = s_old / (1 + s_old * (g * p2));
-}
-
-FOR_SEVERAL_PROCESSORS static void OF_T(downdate)(T *restrict w, T *restrict s, T f, T g, const T *restrict p,
-                                                  const T *restrict p2, ptrdiff_t n, T floor) {
-    for (ptrdiff_t j = 0; j < n; ++j) OF_T(downdate_cell)(w + j, s + j, f, g, p[j], p2[j], floor);
-}
-
-FOR_SEVERAL_PROCESSORS static void OF_T(add_precision)(T *restrict w, T *restrict s, T f, T g, const T *restrict p,
-                                                       const T *restrict p2, ptrdiff_t n) {
-    for (ptrdiff_t j = 0; j < n; ++j) OF_T(add_precision_cell)(w + j, s + j, f, g, p[j], p2[j]);
-}
-
 /* -- over scattered cells, A + starts[i] + columns[k] for the non-zeros of q and p ---------------------------------
 
    Such a loop waits for memory and for look-ups of p. So several rows share each look-up, and an update goes from the
@@ -274,34 +254,156 @@ FOR_SEVERAL_PROCESSORS static void OF_T(sparse_add)(T *A, const ptrdiff_t *start
         for (ptrdiff_t k = 0; k < k_p; ++k) A[starts[i - 1] + columns[k]] += f[i - 1] * p[k];
 }
 
-FOR_SEVERAL_PROCESSORS static void OF_T(sparse_downdate)(T *W, T *S, const ptrdiff_t *starts, const T *f, const T *g,
-                                                         ptrdiff_t k_q, const T *p, const T *p2,
-                                                         const ptrdiff_t *columns, ptrdiff_t k_p, T floor) {
+/* -- over the cells of d-AROMA: the mean w and the variance s of each lie side by side, in one cache line ------------
+
+   A sum over cells with (p, p^2) tells margin and variance at once; `out` is both. */
+
+/* A cell, or a p with its square */
+typedef T OF_T(pair) __attribute__((vector_size(2 * sizeof(T)), aligned(sizeof(T))));
+
+/* q'Wp and the same of Sigma with squares, for a whole p */
+FOR_SEVERAL_PROCESSORS static void OF_T(cell_forms)(const T *cells, const ptrdiff_t *starts, const T *q, const T *q2,
+                                                    ptrdiff_t k_q, const T *pairs, ptrdiff_t n, double *out) {
+    out[0] = out[1] = 0;
+    for (ptrdiff_t i = 0; i < k_q; i += 4) {
+        const int rows = k_q - i < 4 ? (int)(k_q - i) : 4;
+        const T *A[4];
+        T lane[4][LANES];
+        for (int r = 0; r < rows; ++r) A[r] = cells + 2 * starts[i + r];
+        if (rows == 4)
+            OF_T(add_in_lanes)(A, 2 * n, pairs, lane, 4);
+        else
+            for (int r = 0; r < rows; ++r) OF_T(add_in_lanes)(A + r, 2 * n, pairs, lane + r, 1);
+        for (int r = 0; r < rows; ++r) {
+            double w = 0, s = 0;
+            for (ptrdiff_t k = 0; k < LANES; k += 2) {
+                w += lane[r][k];
+                s += lane[r][k + 1];
+            }
+            out[0] += q[i + r] * w;
+            out[1] += q2[i + r] * s;
+        }
+    }
+}
+
+/* The same for a sparse p */
+FOR_SEVERAL_PROCESSORS static void OF_T(sparse_cell_forms)(const T *cells, const ptrdiff_t *starts, const T *q,
+                                                           const T *q2, ptrdiff_t k_q, const T *pairs,
+                                                           const ptrdiff_t *columns, ptrdiff_t k_p, double *out) {
+    const OF_T(pair) *A = (const OF_T(pair) *)cells, *P = (const OF_T(pair) *)pairs;
+    ptrdiff_t i = 0;
+    out[0] = out[1] = 0;
+    for (; i + 4 <= k_q; i += 4) {
+        const OF_T(pair) *r0 = A + starts[i], *r1 = A + starts[i + 1], *r2 = A + starts[i + 2], *r3 = A + starts[i + 3];
+        OF_T(pair) a0 = {0, 0}, a1 = {0, 0}, a2 = {0, 0}, a3 = {0, 0};
+        for (ptrdiff_t k = 0; k < k_p; ++k) {
+            const ptrdiff_t j = columns[k];
+            const OF_T(pair) p_k = P[k];
+            a0 += r0[j] * p_k;
+            a1 += r1[j] * p_k;
+            a2 += r2[j] * p_k;
+            a3 += r3[j] * p_k;
+        }
+        out[0] += ((double)q[i] * a0[0] + (double)q[i + 1] * a1[0]) +
+                  ((double)q[i + 2] * a2[0] + (double)q[i + 3] * a3[0]);
+        out[1] += ((double)q2[i] * a0[1] + (double)q2[i + 1] * a1[1]) +
+                  ((double)q2[i + 2] * a2[1] + (double)q2[i + 3] * a3[1]);
+    }
+    for (; i < k_q; ++i) {
+        OF_T(pair) a = {0, 0}, b = {0, 0};
+        ptrdiff_t k = 0;
+        for (; k + 2 <= k_p; k += 2) {
+            a += A[starts[i] + columns[k]] * P[k];
+            b += A[starts[i] + columns[k + 1]] * P[k + 1];
+        }
+        if (k < k_p) a += A[starts[i] + columns[k]] * P[k];
+        a += b;
+        out[0] += (double)q[i] * a[0];
+        out[1] += (double)q2[i] * a[1];
+    }
+}
+
+/* (5) and (6) for one cell. Sigma shrinks by 1 - s x^2 / (variance + r), two numbers that nearly agree when one cell
+   carries the whole variance. In exact arithmetic the result is never under r / (variance + r), so that is its floor, and
+   Sigma stays positive whatever the scale of x. */
+static inline void OF_T(downdate_cell)(T *cell, T f, T g, const T *pair, T floor) {
+    const T w = cell[0], s = cell[1], share = 1 - s * (g * pair[1]);
+    cell[0] = w + f * s * pair[0];
+    cell[1] = s * (share < floor ? floor : share);
+}
+
+/* The same with the inverse form of (6) */
+static inline void OF_T(add_precision_to_cell)(T *cell, T f, T g, const T *pair) {
+    const T w = cell[0], s = cell[1];
+    cell[0] = w + f * s * pair[0];
+    cell[1] = s / (1 + s * (g * pair[1]));
+}
+
+/* A whole row of cells; means and variances are taken apart in registers, in whatever order that is cheapest. */
+static inline __attribute__((always_inline)) void OF_T(update_row)(T *row, T f, T g, const T *pairs, ptrdiff_t n, T floor,
+                                                                   const int inverse) {
+    ptrdiff_t j = 0;
+#ifdef CAN_SHUFFLE
+    for (; j + HALF <= n; j += HALF) {
+        OF_T(half) *cells = (OF_T(half) *)(row + 2 * j);
+        const OF_T(half) a = cells[0], b = ((OF_T(half) *)(row + 2 * j + HALF))[0];
+        const OF_T(half) x = *(const OF_T(half) *)(pairs + 2 * j), y = *(const OF_T(half) *)(pairs + 2 * j + HALF);
+        const OF_T(half) p = __builtin_shufflevector(x, y, FIRSTS), p2 = __builtin_shufflevector(x, y, SECONDS);
+        OF_T(half) w = __builtin_shufflevector(a, b, FIRSTS), s = __builtin_shufflevector(a, b, SECONDS), change = s * (g * p2);
+        w += f * s * p;
+        if (inverse) {
+            s = s / (1 + change);
+        } else {
+            change = 1 - change;
+            for (ptrdiff_t k = 0; k < HALF; ++k) change[k] = change[k] < floor ? floor : change[k];
+            s *= change;
+        }
+        *cells = __builtin_shufflevector(w, s, LOWER);
+        *(OF_T(half) *)(row + 2 * j + HALF) = __builtin_shufflevector(w, s, UPPER);
+    }
+#endif
+    for (; j < n; ++j)
+        if (inverse)
+            OF_T(add_precision_to_cell)(row + 2 * j, f, g, pairs + 2 * j);
+        else
+            OF_T(downdate_cell)(row + 2 * j, f, g, pairs + 2 * j, floor);
+}
+
+FOR_SEVERAL_PROCESSORS static void OF_T(downdate)(T *cells, const ptrdiff_t *starts, const T *f, const T *g,
+                                                  ptrdiff_t k_q, const T *pairs, ptrdiff_t n, T floor) {
+    for (ptrdiff_t i = k_q; i > 0; --i)
+        OF_T(update_row)(cells + 2 * starts[i - 1], f[i - 1], g[i - 1], pairs, n, floor, 0);
+}
+
+FOR_SEVERAL_PROCESSORS static void OF_T(add_precision)(T *cells, const ptrdiff_t *starts, const T *f, const T *g,
+                                                       ptrdiff_t k_q, const T *pairs, ptrdiff_t n) {
+    for (ptrdiff_t i = k_q; i > 0; --i)
+        OF_T(update_row)(cells + 2 * starts[i - 1], f[i - 1], g[i - 1], pairs, n, 0, 1);
+}
+
+FOR_SEVERAL_PROCESSORS static void OF_T(sparse_downdate)(T *cells, const ptrdiff_t *starts, const T *f, const T *g,
+                                                         ptrdiff_t k_q, const T *pairs, const ptrdiff_t *columns,
+                                                         ptrdiff_t k_p, T floor) {
     ptrdiff_t i = k_q;
     for (; i >= 2; i -= 2) {
-        const ptrdiff_t row0 = starts[i - 1], row1 = starts[i - 2];
+        T *row0 = cells + 2 * starts[i - 1], *row1 = cells + 2 * starts[i - 2];
         const T f0 = f[i - 1], f1 = f[i - 2], g0 = g[i - 1], g1 = g[i - 2];
         for (ptrdiff_t k = 0; k < k_p; ++k) {
-            const ptrdiff_t j0 = row0 + columns[k], j1 = row1 + columns[k];
-            OF_T(downdate_cell)(W + j0, S + j0, f0, g0, p[k], p2[k], floor);
-            OF_T(downdate_cell)(W + j1, S + j1, f1, g1, p[k], p2[k], floor);
+            OF_T(downdate_cell)(row0 + 2 * columns[k], f0, g0, pairs + 2 * k, floor);
+            OF_T(downdate_cell)(row1 + 2 * columns[k], f1, g1, pairs + 2 * k, floor);
         }
     }
     if (i > 0)
-        for (ptrdiff_t k = 0; k < k_p; ++k) {
-            const ptrdiff_t j = starts[0] + columns[k];
-            OF_T(downdate_cell)(W + j, S + j, f[0], g[0], p[k], p2[k], floor);
-        }
+        for (ptrdiff_t k = 0; k < k_p; ++k)
+            OF_T(downdate_cell)(cells + 2 * (starts[0] + columns[k]), f[0], g[0], pairs + 2 * k, floor);
 }
 
-FOR_SEVERAL_PROCESSORS static void OF_T(sparse_add_precision)(T *W, T *S, const ptrdiff_t *starts, const T *f,
-                                                              const T *g, ptrdiff_t k_q, const T *p, const T *p2,
+FOR_SEVERAL_PROCESSORS static void OF_T(sparse_add_precision)(T *cells, const ptrdiff_t *starts, const T *f,
+                                                              const T *g, ptrdiff_t k_q, const T *pairs,
                                                               const ptrdiff_t *columns, ptrdiff_t k_p) {
     for (ptrdiff_t i = k_q; i > 0; --i)
-        for (ptrdiff_t k = 0; k < k_p; ++k) {
-            const ptrdiff_t j = starts[i - 1] + columns[k];
-            OF_T(add_precision_cell)(W + j, S + j, f[i - 1], g[i - 1], p[k], p2[k]);
-        }
+        for (ptrdiff_t k = 0; k < k_p; ++k)
+            OF_T(add_precision_to_cell)(cells + 2 * (starts[i - 1] + columns[k]), f[i - 1], g[i - 1], pairs + 2 * k);
 }
 
 #undef HALF

@@ -56,6 +56,7 @@ def forms(
     elsewhere: float,
     squared: bool,
     out: Any,
+    apart: bool,
     slots: Any,
     cells: Any,
     needs: Any,

@@ -18,7 +18,7 @@ from libc.string cimport memcpy, memmove, memset
 from . cimport diagonal, oasis
 from .diagonal cimport Room, size_of_room, take_room
 from .rounds cimport note
-from .rows cimport Pair, RowView, Workspace, floating, gather, read_pair, spread
+from .rows cimport Pair, RowView, Workspace, floating, gather, read_pair
 from .vectors cimport bilinear_form
 
 NEEDS_SLOTS, NEEDS_BLOCK = range(2)
@@ -137,30 +137,35 @@ cdef bint find_cells(Gathered *block, const Table *table, const Pair *x, Py_ssiz
     return True
 
 
-# Copy the cells of a triplet into the block; cells that are not kept have their value from the start.
+# Copy the cells of a triplet into the block, `apart` from each other; cells that are not kept have their value from the
+# start.
 cdef void take_cells(
     const Gathered *block, const Pair *x, const floating *values, floating diagonal, floating elsewhere, floating *cells,
+    Py_ssize_t apart=1,
 ) noexcept nogil:
     cdef Py_ssize_t i, k, at = 0
     cdef floating *row
     if x.p_full != NULL:
         # p is zero in the other columns, so any finite number does there.
-        memset(cells, 0, x.k_q * block.width * sizeof(floating))
+        for i in range(x.k_q * block.width):
+            cells[apart * i] = 0
     for i in range(x.k_q):
-        row = cells + block.starts[i]
+        row = cells + apart * block.starts[i]
         for k in range(x.k_p):
             if block.slots[at] >= 0:
-                row[block.pair.p_columns[k]] = values[block.slots[at]]
+                row[apart * block.pair.p_columns[k]] = values[block.slots[at]]
             else:
-                row[block.pair.p_columns[k]] = diagonal if x.q_columns[i] == x.p_columns[k] else elsewhere
+                row[apart * block.pair.p_columns[k]] = diagonal if x.q_columns[i] == x.p_columns[k] else elsewhere
             at += 1
 
 
-cdef void put_cells(const Gathered *block, const floating *cells, floating *values) noexcept nogil:
+cdef void put_cells(
+    const Gathered *block, const floating *cells, floating *values, Py_ssize_t apart=1,
+) noexcept nogil:
     cdef Py_ssize_t i, k, at = 0
     for i in range(block.pair.k_q):
         for k in range(block.pair.k_p):
-            values[block.slots[at]] = cells[block.starts[i] + block.pair.p_columns[k]]
+            values[block.slots[at]] = cells[apart * (block.starts[i] + block.pair.p_columns[k])]
             at += 1
 
 
@@ -231,6 +236,7 @@ def learn_diagonal(
     cdef Room work = take_room(space, m, n)
     cdef Pair *x = &space.pair
     cdef floating *q = <floating *>x.q
+    cdef floating *means = &cells[0, 0]     # each with its variance after it
     cdef Table table
     cdef Gathered block
     cdef double r_t
@@ -244,19 +250,18 @@ def learn_diagonal(
             if not find_cells(&block, &table, x, slots.shape[0]):
                 needs[1] = x.k_q * block.width
                 break
-            take_cells(&block, x, &W[0], start[0], <floating>0, &cells[0, 0])
-            take_cells(&block, x, &Sigma[0], <floating>1, <floating>1, &cells[1, 0])
+            take_cells(&block, x, &W[0], start[0], <floating>0, means, 2)
+            take_cells(&block, x, &Sigma[0], <floating>1, <floating>1, means + 1, 2)
             r_t = r if weights is None else r / weights[t]
-            updated = diagonal.step(
-                &cells[0, 0], &cells[1, 0], &block.pair, &work, r_t, only_mistakes, inverse, record is not None, told)
+            updated = diagonal.step(means, &block.pair, &work, r_t, only_mistakes, inverse, told)
             if updated < 0:
                 break
             if updated:
                 needs[0] = make_room(&block, &table, x, &room[0], columns.shape[0], &W[0], &Sigma[0])
                 if needs[0] > 0:
                     break
-                put_cells(&block, &cells[0, 0], &W[0])
-                put_cells(&block, &cells[1, 0], &Sigma[0])
+                put_cells(&block, means, &W[0], 2)
+                put_cells(&block, means + 1, &Sigma[0], 2)
             note(&counts[0], &record[t, 0] if record is not None else NULL, told[0], told[1], updated)
         else:
             t = triplets.shape[0]
@@ -307,9 +312,11 @@ def learn_oasis(
 def forms(
     RowView Q, RowView P, const int64_t[:, ::1] numbers, const int64_t[:, ::1] rows, const int32_t[::1] columns,
     const floating[::1] A, double on_diagonal, double elsewhere, bint squared, floating[::1] out,
-    int64_t[::1] slots, floating[:, ::1] cells, int64_t[::1] needs,
+    bint apart, int64_t[::1] slots, floating[:, ::1] cells, int64_t[::1] needs,
 ):
     """Write ``q'Ap`` for every row of `numbers`, as the kernel for whole matrices does; stop where room is needed.
+
+    `apart` is whether the cells of the whole matrix would be those of d-AROMA, which lie apart.
 
     Returns the number of rows done.
     """
@@ -333,8 +340,8 @@ def forms(
                     q[k] = q[k] * q[k]
                 for k in range(x.k_p):
                     p[k] = p[k] * p[k]
-                if x.p_full != NULL:
-                    spread(p, x.p_columns, x.k_p, <floating *>x.p_full, x.n)
+            if apart:
+                x.p_full = NULL
             if not find_cells(&block, &table, x, slots.shape[0]):
                 needs[1] = x.k_q * block.width
                 break

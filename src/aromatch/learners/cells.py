@@ -198,7 +198,7 @@ class CellLearner(TripletLearner):
         while True:
             done += touched.forms(
                 queries, objects, numbers[done:], state["rows"], state["columns"], A, on_diagonal, elsewhere, squared,
-                out[done:], *room,
+                out[done:], len(self._matrices) > 1, *room,
             )  # fmt: skip
             if not room.grow():
                 return out

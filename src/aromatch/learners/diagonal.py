@@ -20,13 +20,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks as checks
+from .._rows import Matrix, read_all
 from ..kernels import diagonal, touched
+from ..kernels.bilinear import products
 from ..kernels.rows import RowView
 from .cells import CellLearner
-from .inputs import Block
+from .inputs import Block, product
+
+_COLUMNS_AT_ONCE = 512
 
 
 class DiagonalAROMA(CellLearner):
@@ -131,13 +136,44 @@ class DiagonalAROMA(CellLearner):
         return checks.check_number(self.r, "r", above=0)
 
     def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
-        return {"Sigma": np.ones((m, n), dtype=dtype)}
+        return {"Sigma": np.broadcast_to(np.ones((), dtype=dtype), (m, n))}  # without memory of its own
+
+    def _first_state(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
+        state = super()._first_state(m, n, dtype)
+        return state if "columns" in state else _side_by_side(state)
 
     def _learn(self, block: Block) -> int:
-        state, settings = self._state, (self.r, self.rule == "mistake", self.covariance_update == "inverse")
+        settings = self.r, self.rule == "mistake", self.covariance_update == "inverse"
         if self._has_touched_cells:
             return self._learn_touched(block, touched.learn_diagonal, *settings)
-        return diagonal.learn(*block, state["W"], state["Sigma"], *settings, state["counts"])
+        W, Sigma = self._state["W"], self._state["Sigma"]
+        if W.base is None or W.base is not Sigma.base or W.base.shape != (*W.shape, 2):  # a copy, or from a file
+            self._state = _side_by_side(self._state)
+        return diagonal.learn(*block, self._state["W"].base, *settings, self._state["counts"])
+
+    def _copy_state(self) -> dict[str, NDArray[Any]]:
+        state = super()._copy_state() if self._has_touched_cells else _side_by_side(self._state)
+        return {**state, "counts": self._state["counts"].copy()}
+
+    def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
+        W = self._state["W"]
+        if W.flags.c_contiguous:
+            return super()._queries_times_W(Q)
+        out = np.empty((Q.shape[0], W.shape[1]), dtype=W.dtype)
+        if (Q.nnz if sparse.issparse(Q) else Q.size) <= 8 * W.shape[0]:  # too few for a copy of W to pay
+            products(read_all(Q, "Q").view, W, out)
+            return out
+        for start in range(0, W.shape[1], _COLUMNS_AT_ONCE):
+            piece = slice(start, start + _COLUMNS_AT_ONCE)
+            out[:, piece] = product(Q, np.ascontiguousarray(W[:, piece]))
+        return out
 
     def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
         return self._forms_of("Sigma", 1.0, 1.0, True, queries, objects, numbers)
+
+
+def _side_by_side(state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Give W and Sigma as views of one array, which has the two numbers of a cell next to each other."""
+    cells = np.empty((*state["W"].shape, 2), dtype=state["W"].dtype)
+    cells[..., 0], cells[..., 1] = state["W"], state["Sigma"]
+    return {**state, "W": cells[..., 0], "Sigma": cells[..., 1]}
