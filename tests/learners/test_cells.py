@@ -180,7 +180,8 @@ def test_scores_of_wide_models_agree_with_each_other():
     expected = (X @ model.W_ @ X.T).toarray()
     np.testing.assert_allclose(model.similarity(X), expected, atol=1e-12)
     np.testing.assert_allclose(model.transform(X[:3]) @ X.T, expected[:3], atol=1e-12)
-    np.testing.assert_allclose(model.margins(triplets, X), expected[triplets[:, 0], triplets[:, 1]] - expected[triplets[:, 0], triplets[:, 2]], atol=1e-12)  # fmt: skip
+    i, j, k = triplets.T
+    np.testing.assert_allclose(model.margins(triplets, X), expected[i, j] - expected[i, k], atol=1e-12)
     assert 0 <= model.score(X, np.arange(50) % 5) <= 1
 
 
@@ -275,12 +276,12 @@ def test_an_interrupt_while_tables_get_longer_loses_nothing(monkeypatch):
 
 def test_the_way_cells_are_kept_cannot_change_while_the_model_goes_on():
     model = am.OASIS(cells="touched").fit_triplets([[0, 1, 2]], np.eye(3))
-    with pytest.raises(ValueError, match="cells must stay 'touched' .* got 'dense'"):
+    with pytest.raises(ValueError, match=r"cells must stay 'touched' .* got 'dense'"):
         model.set_params(cells="dense").learn_one([1, 0, 0], [0, 1, 0], [0, 0, 1])
     with pytest.raises(ValueError, match="the arrays of the model are"):
         model.save("nowhere")
     model = am.OASIS().fit_triplets([[0, 1, 2]], np.eye(3))
-    with pytest.raises(ValueError, match="cells must stay 'dense' .* got 'touched'"):
+    with pytest.raises(ValueError, match=r"cells must stay 'dense' .* got 'touched'"):
         model.set_params(cells="touched").learn_one([1, 0, 0], [0, 1, 0], [0, 0, 1])
 
 
@@ -311,8 +312,8 @@ def test_a_file_does_not_depend_on_how_the_tables_came_about(init, tmp_path, mon
 
 
 HOSTILE = {
-    "a column out of range": ({"columns": lambda a: np.r_[a[:-1], [40]]}, "columns are not within 0 to 39"),
-    "a negative column": ({"columns": lambda a: np.r_[[-1], a[1:]]}, "columns are not within"),
+    "a column out of range": ({"columns": lambda a: np.r_[a[:-1], np.int32(40)]}, "columns are not within 0 to 39"),
+    "a negative column": ({"columns": lambda a: np.r_[np.int32(-1), a[1:]]}, "columns are not within"),
     "columns out of order": ({"columns": lambda a: np.r_[a[1], a[0], a[2:]]}, "not in their order"),
     "a cell twice": ({"columns": lambda a: np.r_[a[0], a[0], a[2:]]}, "not in their order, or a cell is there twice"),
     "indptr that falls": ({"indptr": lambda a: np.r_[a[0], a[2], a[1], a[3:]]}, "indptr"),
@@ -336,9 +337,7 @@ def test_a_file_whose_cells_cannot_be_is_refused(case, tmp_path):
     for name, change in changes.items():
         array = arrays.pop(f"state.{name}")
         if change is not None:
-            arrays[f"state.{name}"] = change(array).astype(array.dtype if name != "columns" else change(array).dtype)
-    if case in ("a column out of range", "a negative column", "columns out of order", "a cell twice"):
-        arrays["state.columns"] = arrays["state.columns"].astype(np.int32)
+            arrays[f"state.{name}"] = change(array)
     write_model(tmp_path / "model", header, arrays)
     with pytest.raises(ModelFileError, match=message):
         am.load(tmp_path / "model")
