@@ -24,12 +24,11 @@ def peak_bytes():
 def main(learner):
     X, y = zipf_rows(100_000, n_nonzero=12)
     triplets = triplets_of(y, N_TRIPLETS + 10_000)
-    before = peak_bytes()
     model = getattr(am, learner)()
     start = time.perf_counter()
     model.fit_triplets(triplets[:N_TRIPLETS], X)
     seconds = time.perf_counter() - start
-    above = peak_bytes() - before
+    peak = peak_bytes()
     n_cells = int(model._state["rows"][:, 2].sum())
     n_bytes = sum(array.nbytes for array in model._state.values())
     start = time.perf_counter()
@@ -37,7 +36,7 @@ def main(learner):
     search = time.perf_counter() - start
     print(
         f"{N_TRIPLETS / seconds:,.0f} triplets a second, {model.n_updates_:,} updates, {n_cells:,} touched cells, "
-        f"{n_bytes / n_cells:.1f} bytes a cell, {above / 2**30:.1f} GiB at the peak above the data; accuracy on new "
+        f"{n_bytes / n_cells:.1f} bytes a cell, {peak / 2**30:.1f} GiB at the peak of the process; accuracy on new "
         f"triplets {model.triplet_accuracy(triplets[N_TRIPLETS:], X):.3f}; a query against {X.shape[0]:,} objects "
         f"{1000 * search:.1f} ms",
         end="",
