@@ -265,6 +265,37 @@ def memory(loops):
         yield Figure(f"{learner}: peak memory over the model", ratio, "< 1.3", f"model of {size / 2**20:.0f} MiB")
 
 
+def wide(loops):
+    """Touched cells against dense ones where both fit, then a million triplets where only the first do."""
+    for n_features in (1000, 8000):
+        X, y = zipf_rows(n_features)
+        triplets = triplets_of(y, 20_000)
+        for name in ("d-AROMA", "OASIS"):
+            models = {
+                cells: clone(LEARNERS[name][0])
+                .set_params(dtype="float64", cells=cells)
+                .fit_triplets(triplets[:15_000], X)
+                for cells in ("dense", "touched")
+            }
+            times = median_times(
+                {
+                    c: (m.copy, lambda m, X=X, t=triplets: m.partial_fit_triplets(t[15_000:], X))
+                    for c, m in models.items()
+                }
+            )
+            detail = ", ".join(f"{cells} {1e6 * seconds / 5000:.1f} µs" for cells, seconds in times.items())
+            what = f"{name}, sparse, {n_features} features: touched cells against dense"
+            yield Figure(what, times["dense"] / times["touched"], "", detail)
+    if not Path("/proc/self/status").exists():
+        yield Figure("100,000 features", None, "", "not measured: this system has no /proc")
+        return
+    for learner in ("DiagonalAROMA", "OASIS"):
+        command = [sys.executable, HERE / "wide.py", learner]
+        yield Figure(
+            f"{learner}: 100,000 features, 1,000,000 triplets", None, "", subprocess.check_output(command, text=True)
+        )
+
+
 def start(loops):
     """Processor time of starting, against that of `import numpy`."""
 
@@ -295,6 +326,7 @@ PARTS = {
     "learn_one": single,
     "threads": threads,
     "memory": memory,
+    "wide": wide,
     "start": start,
 }
 

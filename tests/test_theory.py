@@ -688,3 +688,14 @@ def test_a_covariance_that_is_not_positive_definite_is_named():
     run = Run([[1.0]], [[1.0]], [0.0], [True], [0.5], r=1, Omega=[[0.0]], Lambda=[[1.0]])
     with pytest.raises(ValueError, match="Omega must be positive definite"):
         theory.theorem_2(run, [[1.0]])
+
+
+def test_a_run_is_recorded_with_every_cell_whatever_the_learner_keeps():
+    Q, P = np.random.default_rng(0).normal(size=(2, 5, 4))
+    dense, touched = (
+        theory.record_run(am.DiagonalAROMA(cells=cells, init=init), [[0, 1, 2], [3, 4, 0]], Q, P)
+        for cells, init in (("dense", "zero"), ("touched", sparse.csr_array((4, 4))))
+    )
+    assert_same_run(touched, dense)
+    with pytest.raises(ValueError, match="init='zero'"):
+        theory.record_run(am.DiagonalAROMA(init=sparse.eye_array(4)), [[0, 1, 2]], Q, P)

@@ -203,8 +203,8 @@ def record_run(learner: Any, triplets: ArrayLike, Q: ArrayLike, P: ArrayLike | N
         raise TypeError(
             f"learner must be an AROMA learner, which knows the variance of a margin, got {type(learner).__name__}"
         )
-    from_zero = learner.init == "zero" if isinstance(learner.init, str) else not np.any(learner.init)
-    if not from_zero:
+    init = learner.init.toarray() if sparse.issparse(learner.init) else learner.init
+    if not (init == "zero" if isinstance(init, str) else not np.any(init)):
         raise ValueError(f"learner must start from init='zero', which the theorems assume, got {learner.init!r}")
     numbers = checks.check_row_numbers(triplets, "triplets", 3)
     if not len(numbers):
@@ -217,6 +217,8 @@ def record_run(learner: Any, triplets: ArrayLike, Q: ArrayLike, P: ArrayLike | N
     others = _dense_rows(P_matrix, "P", "other object", numbers[:, 2])
 
     learner = clone(learner)
+    if "cells" in learner.get_params():
+        learner.set_params(cells="dense")  # the same bits, and the theorems look at every cell
     margins, variances_after = np.empty(len(numbers)), np.empty(len(numbers))
     updated = np.empty(len(numbers), dtype=np.bool_)
     for i, (q, p_pos, p_neg) in enumerate(zip(queries, preferred, others, strict=True)):

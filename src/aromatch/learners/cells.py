@@ -30,7 +30,7 @@ State = dict[str, NDArray[Any]]
 # The same number on every machine, so that the same call does the same everywhere.
 _MOST_BYTES_OF_DENSE_CELLS = 2**31
 _FIRST_SLOTS = 2**12
-_FIRST_BLOCK = 2**13
+_FIRST_BLOCK = 2**12
 _LARGEST_WIDTH = 2**31 - 2  # columns are kept as 32-bit numbers, plus one
 _BYTES_OF_PRODUCTS = 2**26
 
@@ -97,11 +97,12 @@ class CellLearner(TripletLearner):
         scale = initial_scale(self.init, m, n)
         with np.errstate(over="ignore"):  # refused below
             start = np.array([scale or 0.0], dtype=dtype)
-            W = sparse.csr_array((m, n)) if scale is not None else sparse.csr_array(initial_matrix(self.init, m, n))
+            # A copy, which SciPy may put in order.
+            W = sparse.csr_array((m, n) if scale is not None else initial_matrix(self.init, m, n), copy=True)
+            W.sum_duplicates()
             W = W.astype(dtype)
         check_initial_values(start, dtype)
         check_initial_values(W.data, dtype)
-        W.sum_duplicates()  # of a copy: astype made one
         cells = {name: W.data if name == "W" else np.ones_like(W.data) for name in self._matrices}
         columns, indptr = W.indices.astype(np.int32, copy=False), W.indptr.astype(np.int64)
         return {**_tables(cells, columns, indptr, n, what), "start": start, "counts": np.zeros(3, dtype=np.int64)}

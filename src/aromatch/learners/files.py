@@ -21,12 +21,11 @@ def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
     for name, value in model.get_params(deep=False).items():
         if sparse.issparse(value):
             matrix = sparse.csr_array(value)
-            arrays[f"sparse.{name}.data"] = matrix.data.astype(np.promote_types(matrix.dtype, np.float32))
+            arrays[f"sparse.{name}.data"] = _as_stored(matrix.data)
             for part in ("indices", "indptr", "shape"):
                 arrays[f"sparse.{name}.{part}"] = np.array(getattr(matrix, part), dtype=np.int64)
         elif name == "init" and not isinstance(value, str) and np.ndim(value) > 0:
-            array = np.asarray(value)
-            arrays[f"parameter.{name}"] = array if array.dtype == np.float32 else array.astype(np.float64)
+            arrays[f"parameter.{name}"] = _as_stored(np.asarray(value))
         elif isinstance(value, np.random.RandomState | np.random.Generator):
             warnings.warn(f"{name} is an object and is not stored: it loads as None", stacklevel=3)
             parameters[name] = None
@@ -45,6 +44,10 @@ def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
         "feature_names_in": None if names is None else [str(name) for name in names],
     }
     return header, arrays
+
+
+def _as_stored(array: NDArray[Any]) -> NDArray[Any]:
+    return array if array.dtype == np.float32 else array.astype(np.float64)
 
 
 def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners: Mapping[str, Any]) -> Any:

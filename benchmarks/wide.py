@@ -1,0 +1,47 @@
+"""A million triplets of 100,000 features, of which the model keeps the touched cells; prints what that took.
+
+    python benchmarks/wide.py DiagonalAROMA
+
+Runs in a process of its own, so that the peak of its memory is that of this model. `speed.py` runs it too.
+"""
+
+import re
+import sys
+import time
+from pathlib import Path
+
+from workloads import triplets_of, zipf_rows
+
+import aromatch as am
+
+N_TRIPLETS = 1_000_000
+
+
+def peak_bytes():
+    return 1024 * int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text()).group(1))
+
+
+def main(learner):
+    X, y = zipf_rows(100_000, n_nonzero=12)
+    triplets = triplets_of(y, N_TRIPLETS + 10_000)
+    model = getattr(am, learner)()
+    start = time.perf_counter()
+    model.fit_triplets(triplets[:N_TRIPLETS], X)
+    seconds = time.perf_counter() - start
+    peak = peak_bytes()
+    n_cells = int(model._state["rows"][:, 2].sum())
+    n_bytes = sum(array.nbytes for array in model._state.values())
+    start = time.perf_counter()
+    model.similarity(X[:1], X)
+    search = time.perf_counter() - start
+    print(
+        f"{N_TRIPLETS / seconds:,.0f} triplets a second, {model.n_updates_:,} updates, {n_cells:,} touched cells, "
+        f"{n_bytes / n_cells:.1f} bytes a cell, {peak / 2**30:.1f} GiB at the peak of the process; accuracy on new "
+        f"triplets {model.triplet_accuracy(triplets[N_TRIPLETS:], X):.3f}; a query against {X.shape[0]:,} objects "
+        f"{1000 * search:.1f} ms",
+        end="",
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
