@@ -1,5 +1,8 @@
 """Pending updates, and products taken for a run of triplets at once, are the same algorithm, and cuts do not show."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -132,3 +135,24 @@ def test_a_file_with_more_pending_steps_than_there_is_room_for_is_refused(tmp_pa
     model._state["counts"][3] = len(model._state["pending_a"])
     with pytest.raises(ValueError, match="pending updates, expected less than"):
         model.save(tmp_path / "model")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("share_of_zeros", [0.0, 0.9])
+def test_whether_the_cells_of_d_aroma_lie_side_by_side_does_not_show(dtype, share_of_zeros, tmp_path):
+    """A model that was saved, pickled or deep-copied has two matrices of its own until it learns on."""
+    rng = np.random.default_rng(6)
+    Q, P = (rng.normal(size=(40, w)) * (rng.random((40, w)) >= share_of_zeros) for w in (37, 29))
+    triplets = rng.integers(40, size=(300, 3))
+    model = am.DiagonalAROMA(dtype=dtype).fit_triplets(triplets[:200], Q, P)
+    model.save(tmp_path / "model")
+    for other in (am.load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model), model.copy()):
+        for rows in (slice(0, 1), slice(None)):
+            np.testing.assert_array_equal(other.similarity(Q[rows], P), model.similarity(Q[rows], P))
+            np.testing.assert_array_equal(other.transform(Q[rows]), model.transform(Q[rows]))
+        np.testing.assert_array_equal(other.margins(triplets, Q, P), model.margins(triplets, Q, P))
+        np.testing.assert_array_equal(other.margin_std(triplets, Q, P), model.margin_std(triplets, Q, P))
+        before = state_bits(model)
+        other.partial_fit_triplets(triplets[200:], Q, P)
+        assert state_bits(model) == before
+        assert state_bits(other) == state_bits(model.copy().partial_fit_triplets(triplets[200:], Q, P))

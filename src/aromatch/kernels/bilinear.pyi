@@ -8,6 +8,7 @@ def forms(
     numbers: Any,
     A: Any,
     squared: bool,
+    apart: bool,
     out: Any,
 ) -> None: ...
 def quadratic_forms(

@@ -6,17 +6,17 @@ from .rows cimport Pair, RowView, Workspace, floating, gather, read_pair, spread
 from .vectors cimport bilinear_form, sparse_dot
 
 
-def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, const floating[:, :] A, bint squared, floating[::1] out):
+def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, const floating[:, :] A, bint squared, bint apart, floating[::1] out):
     """Write ``q'Ap`` for every row of `numbers`: q a row of Q, p a row of P or the difference of two.
 
-    With `squared`, both are squared by element first: the variance under a diagonal covariance. Cells of A may lie
-    apart, as those of d-AROMA do.
+    With `squared`, both are squared by element first: the variance under a diagonal covariance. `apart` is whether A is
+    a matrix of d-AROMA, whose cells may lie apart; whether they do does not change a bit.
     """
     cdef Workspace space = Workspace(A.shape[0], A.shape[1], sizeof(floating))
     cdef Pair *x = &space.pair
     cdef floating *q = <floating *>x.q
     cdef floating *p = <floating *>x.p
-    cdef Py_ssize_t apart = A.strides[1] // <Py_ssize_t>sizeof(floating), t, k
+    cdef Py_ssize_t between = A.strides[1] // <Py_ssize_t>sizeof(floating), t, k
     cdef bint subtracts = numbers.shape[1] == 3
     with nogil:
         for t in range(numbers.shape[0]):
@@ -28,11 +28,11 @@ def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, const floating[:,
                     q[k] = q[k] * q[k]
                 for k in range(x.k_p):
                     p[k] = p[k] * p[k]
-            if apart > 1:
+            if apart:
                 for k in range(x.k_q):
-                    x.q_starts[k] *= apart
+                    x.q_starts[k] *= between
                 for k in range(x.k_p):
-                    x.p_columns[k] *= apart
+                    x.p_columns[k] *= between
                 x.p_full = NULL
             elif squared and x.p_full != NULL:
                 spread(p, x.p_columns, x.k_p, <floating *>x.p_full, x.n)

@@ -172,9 +172,10 @@ class CellLearner(TripletLearner):
         return out
 
     def _forms(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        if not self._has_touched_cells:
+        if not self._has_touched_cells and len(self._matrices) == 1:
             return super()._forms(queries, objects, numbers)
-        return self._forms_of("W", self._state["start"][0], 0.0, False, queries, objects, numbers)
+        on_diagonal = self._state["start"][0] if self._has_touched_cells else 0.0
+        return self._forms_of("W", on_diagonal, 0.0, False, queries, objects, numbers)
 
     # -- for subclasses -----------------------------------------------------------------------------------
 
@@ -190,16 +191,16 @@ class CellLearner(TripletLearner):
     ) -> NDArray[Any]:
         """``q'Ap`` for the matrix of that name; the two values are those of cells that are not kept."""
         state = self._state
-        A = state[name]
+        A, apart = state[name], len(self._matrices) > 1
         out = np.empty(len(numbers), dtype=A.dtype)
         if not self._has_touched_cells:
-            forms(queries, objects, numbers, A, squared, out)
+            forms(queries, objects, numbers, A, squared, apart, out)
             return out
         done, room = 0, _Room(A.dtype, 1)
         while True:
             done += touched.forms(
                 queries, objects, numbers[done:], state["rows"], state["columns"], A, on_diagonal, elsewhere, squared,
-                out[done:], len(self._matrices) > 1, *room,
+                out[done:], apart, *room,
             )  # fmt: skip
             if not room.grow():
                 return out

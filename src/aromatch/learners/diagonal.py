@@ -156,9 +156,9 @@ class DiagonalAROMA(CellLearner):
         return {**state, "counts": self._state["counts"].copy()}
 
     def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
-        W = self._state["W"]
-        if W.flags.c_contiguous:
+        if self._has_touched_cells:
             return super()._queries_times_W(Q)
+        W = self._state["W"]
         out = np.empty((Q.shape[0], W.shape[1]), dtype=W.dtype)
         if (Q.nnz if sparse.issparse(Q) else Q.size) <= 8 * W.shape[0]:  # too few for a copy of W to pay
             products(read_all(Q, "Q").view, W, out)

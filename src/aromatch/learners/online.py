@@ -365,7 +365,7 @@ class TripletLearner(Similarity):
         """``q'Wp`` for rows (query, object) or (query, preferred, other)."""
         W = self._state["W"]
         out = np.empty(len(numbers), dtype=W.dtype)
-        forms(queries, objects, numbers, W, False, out)
+        forms(queries, objects, numbers, W, False, False, out)
         a, b, steps = pending.terms(self._state)
         if len(a):
             left, right = pending.projected(queries, numbers[:, :1], a), pending.projected(objects, numbers[:, 1:], b)
