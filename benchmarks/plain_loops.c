@@ -96,8 +96,8 @@ void f_aroma(double *W, double *Omega, double *Lambda, int64_t n, const int32_t 
     }
 }
 
-/* What memory alone costs: one number of every cache line that a triplet's cells lie in, read and then, with
-   `writes`, changed; no arithmetic to speak of. */
+/* What memory alone costs: one number of every cache line that a triplet's cells lie in, read and then written, with no
+   arithmetic to speak of. Counts the lines. */
 double touch_lines(double *W, int64_t n, const int32_t *indptr, const int32_t *indices, const double *data,
                    const int64_t *triplets, int64_t n_triplets, double zero, double *p, int32_t *columns, int64_t *n_lines) {
     double sum = 0;

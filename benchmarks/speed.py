@@ -26,6 +26,7 @@ if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BL
 
 import numpy as np
 import numpy_loops
+from scipy.linalg.blas import dgemm
 from sklearn.base import clone
 from workloads import dense_rows, newsgroups, triplets_of, zipf_rows
 
@@ -175,6 +176,49 @@ def dense(loops):
     yield from against_loops("dense, 384 features", X, y, None, bars)
 
 
+def limits(loops):
+    """How near the learners are to what the machine allows: cache lines touched, or floating-point operations."""
+    X, y = zipf_rows()
+    triplets = np.ascontiguousarray(triplets_of(y, N_WARM + 4000))
+    timed, n = triplets[N_WARM:], X.shape[1]
+    model = am.OASIS().fit_triplets(triplets[:N_WARM], X)
+    p, columns, n_lines = np.empty(n), np.empty(n, dtype=np.int32), np.zeros(1, dtype=np.int64)
+
+    def touch(W):
+        loops.touch_lines(
+            pointer(W), ctypes.c_int64(n), pointer(X.indptr), pointer(X.indices), pointer(X.data), pointer(timed),
+            ctypes.c_int64(len(timed)), ctypes.c_double(0), pointer(p), pointer(columns), pointer(n_lines),
+        )  # fmt: skip
+
+    sides = {
+        "touch": (lambda: model.W_, touch),
+        "ours": (model.copy, lambda started: started.partial_fit_triplets(timed, X)),
+    }
+    us = {name: 1e6 * seconds / len(timed) for name, seconds in median_times(sides).items()}
+    detail = (
+        f"memory: reading and writing one number in each of the {n_lines[0] / ROUNDS / len(timed):.0f} cache lines of "
+        f"a triplet takes {us['touch']:.1f} µs, learning it {us['ours']:.1f} µs"
+    )
+    yield Figure("OASIS, sparse, float64: against touching the same lines", us["touch"] / us["ours"], "", detail)
+
+    # A fold is one GEMM and two SYRK, two products of matrices; whole rows need three more to begin with.
+    for kind, (X, y), n_products in (("sparse", zipf_rows(), 2), ("dense", dense_rows(), 5)):
+        triplets = triplets_of(y, N_WARM + 1000)
+        model, n = am.FactoredAROMA().fit_triplets(triplets[:N_WARM], X), X.shape[1]
+        a, b, c = np.ones((64, n)), np.ones((64, n)), np.zeros((n, n), order="F")
+        sides = {
+            "BLAS": (lambda: None, lambda _, a=a, b=b, c=c: dgemm(1.0, a.T, b, 1.0, c, overwrite_c=True)),
+            "ours": (model.copy, lambda started, t=triplets[N_WARM:], X=X: started.partial_fit_triplets(t, X)),
+        }
+        times = median_times(sides)
+        least, ours = 1e6 * n_products * times["BLAS"] / 64, 1e6 * times["ours"] / 1000
+        detail = (
+            f"arithmetic: {n_products} products of matrices at the speed of BLAS, "
+            f"{64 * 2e-9 * n * n / times['BLAS']:.0f} GFLOP/s, take {least:.0f} µs a triplet, learning it {ours:.0f} µs"
+        )
+        yield Figure(f"f-AROMA, {kind}, float64: against its products alone", least / ours, "", detail)
+
+
 def news(loops):
     found = newsgroups()
     if found is None:
@@ -322,6 +366,7 @@ PARTS = {
     "sparse": sparse,
     "dense": dense,
     "news": news,
+    "limits": limits,
     "width": width,
     "learn_one": single,
     "threads": threads,
