@@ -136,7 +136,10 @@ static inline __attribute__((always_inline)) void OF_T(multiply_strip)(const T *
         T lane[LANES];
         memcpy(lane, &low[r], sizeof low[r]);
         memcpy(lane + HALF, &high[r], sizeof high[r]);
-        memcpy(C + r * width, lane, found * sizeof(T));
+        if (found == LANES)
+            memcpy(C + r * width, lane, sizeof lane);
+        else
+            memcpy(C + r * width, lane, found * sizeof(T));
     }
 }
 
@@ -158,9 +161,12 @@ FOR_SEVERAL_PROCESSORS static void OF_T(multiply)(const T *A, ptrdiff_t n_rows, 
     for (ptrdiff_t j = 0; j < width; j += LANES) {
         const ptrdiff_t found = width - j < LANES ? width - j : LANES;
         ptrdiff_t i = 0;
-        for (ptrdiff_t k = 0; k < depth; ++k)
-            for (ptrdiff_t lane = 0; lane < LANES; ++lane)
-                strip[k * LANES + lane] = lane < found ? B[k * width + j + lane] : 0;
+        if (found == LANES) {
+            for (ptrdiff_t k = 0; k < depth; ++k) memcpy(strip + k * LANES, B + k * width + j, LANES * sizeof(T));
+        } else {
+            memset(strip, 0, depth * LANES * sizeof(T));
+            for (ptrdiff_t k = 0; k < depth; ++k) memcpy(strip + k * LANES, B + k * width + j, found * sizeof(T));
+        }
         if (n_rows >= 6) {
             OF_T(multiply_strip)(A, depth, strip, C + j, width, found, 6, B + j + 2 * LANES - 1);
             i = 6;
