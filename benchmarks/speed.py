@@ -300,7 +300,7 @@ def memory(loops):
         "X = np.eye(3, m)\n"
         "learner().fit_triplets([[0, 1, 2]], X[:, :50]).similarity(X[:, :50]); before = peak()\n"
         "model = learner().fit_triplets(np.tile([[0, 1, 2], [1, 0, 2]], (200, 1)), X)\n"
-        "size = sum(a.nbytes for n, a in model._state.items() if n in ('W', 'Sigma', 'Omega', 'Lambda'))\n"
+        "size = sum(a.nbytes for n, a in model._state.items() if n in ('W', 'cells', 'Omega', 'Lambda'))\n"
         "print((peak() - before) / size, size)"
     )
     for learner, m in (("DiagonalAROMA", 6000), ("FactoredAROMA", 5000), ("OASIS", 8500)):

@@ -376,3 +376,40 @@ def test_fit_triplets_forgets_the_feature_names_of_a_fit_before(learner):
     model.fit_triplets([[0, 1, 0]], np.eye(2))
     assert not hasattr(model, "feature_names_in_")
     assert model.transform(np.eye(2)).shape == (2, 2)
+
+
+@online
+@pytest.mark.parametrize("container", ["csr", "csc", "coo", "lil", "fortran"])
+def test_a_start_may_come_in_any_container(learner, container):
+    Q, P, triplets = toy()
+    start = np.random.default_rng(9).normal(size=(6, 5)) * (np.arange(5) > 1)
+    init = np.asfortranarray(start) if container == "fortran" else sparse.coo_array(start).asformat(container)
+    found = learner(init=init).fit_triplets(triplets[:0], Q, P)
+    np.testing.assert_array_equal(found.W_, start)
+    np.testing.assert_allclose(
+        found.pair_score(Q[:9], P[:9]), np.einsum("ij,jk,ik->i", Q[:9], start, P[:9]), atol=1e-12
+    )
+    assert bits(found.partial_fit_triplets(triplets, Q, P)) == bits(learner(init=start).fit_triplets(triplets, Q, P))
+
+
+@pytest.mark.parametrize("cells", ["dense", "touched"])
+@pytest.mark.parametrize("way", ["fresh", "loaded", "pickled", "copied", "read-only"])
+def test_triplets_before_one_that_fails_are_learned_wherever_the_model_comes_from(way, cells, tmp_path):
+    start = np.zeros((2, 2))
+    start[0, 0] = 1e200
+    X = np.array([[0, 1e50], [0, 1e50], [0, 0.0], [1e100, 0], [5e49, 0]])
+    model = am.DiagonalAROMA(r=1e100, init=start, cells=cells).fit_triplets(np.zeros((0, 3), int), X)
+    if way == "loaded":
+        model.save(tmp_path / "model")
+        model = am.load(tmp_path / "model")
+    elif way == "pickled":
+        model = pickle.loads(pickle.dumps(model))
+    elif way == "copied":
+        model = model.copy()
+    elif way == "read-only":
+        for array in model._state.values():
+            array.flags.writeable = False
+    with pytest.raises(FloatingPointError, match=r"triplet 1: its score is too large.*before it are learned"):
+        model.partial_fit_triplets([[0, 1, 2], [3, 4, 2]], X)
+    assert (model.n_triplets_seen_, model.n_updates_) == (1, 1)
+    np.testing.assert_allclose([model.W_[1, 1], model.Sigma_[1, 1]], [1e-100, 1e-100])

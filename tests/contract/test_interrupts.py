@@ -61,7 +61,7 @@ def test_an_interrupt_before_learning_begins_keeps_the_model_that_was_there(monk
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(am.DiagonalAROMA, "_start", stop)
+    monkeypatch.setattr(am.DiagonalAROMA, "_first_state", stop)
     for call in (
         lambda: model.fit(rows(width=30), np.arange(60) % 3),
         lambda: model.fit_triplets([[0, 1, 2]], rows(width=30)),
@@ -106,6 +106,18 @@ def test_workers_of_joblib_read_a_model_that_is_mapped_read_only(model):
     for one in found:
         for a, b in zip(one, expected, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_workers_of_joblib_learn_on_where_only_some_of_the_arrays_are_mapped():
+    rng = np.random.default_rng(7)
+    Q, P, triplets = rng.normal(size=(20, 3)), rng.normal(size=(20, 60)), rng.integers(20, size=(50, 3))
+    model = am.FactoredAROMA().fit_triplets(triplets, Q, P)
+    (learned,) = Parallel(n_jobs=2, max_nbytes=10_000)([delayed(learn_on)(model, triplets, Q, P)])
+    np.testing.assert_array_equal(learned, learn_on(model.copy(), triplets, Q, P))
+
+
+def learn_on(model, triplets, Q, P):
+    return model.partial_fit_triplets(triplets, Q, P).W_
 
 
 def read_and_learn(model, X, triplets):

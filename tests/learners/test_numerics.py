@@ -192,7 +192,7 @@ def test_arow_refuses_a_row_whose_variance_is_negative_or_infinite_and_names_it(
 @pytest.mark.parametrize("width", [2, 33], ids=["narrow", "wide"])
 def test_a_margin_that_overflows_stops_learning_with_a_clear_error(learner, width):
     model = learner(init="zero").fit_triplets([], np.eye(width))
-    model._state["W"][0, 0] = -1e308
+    model._matrix("W")[0, 0] = -1e308
     with pytest.raises(FloatingPointError, match="triplet 0"):
         model.learn_one(np.eye(width)[0] * 100, np.eye(width)[0], np.zeros(width))
     assert model.n_triplets_seen_ == 0

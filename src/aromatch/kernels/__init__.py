@@ -14,6 +14,6 @@ oasis      OASIS
 touched    d-AROMA and OASIS on matrices of which only touched cells are kept
 ========== ==================================================================
 
-One round of an algorithm, where two kernels share it, is in its ``.pxd``; `vectors.pxd` and `loops.h` have the loops over
-memory, and `pending.pxd` what it takes to keep updates pending.
+One round of an algorithm, where two kernels share it, is in its ``.pxd``; `vectors.pxd` and `loops.h` have the loops
+over memory, and `pending.pxd` what it takes to keep updates pending.
 """

@@ -2,15 +2,15 @@
 
 from libc.stdint cimport int64_t
 
-from .rows cimport Pair, RowView, Workspace, floating, gather, read_pair, spread
+from .rows cimport Pair, RowView, Workspace, floating, gather, read_pair
 from .vectors cimport bilinear_form, sparse_dot
 
 
 def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, const floating[:, :] A, bint squared, bint apart, floating[::1] out):
     """Write ``q'Ap`` for every row of `numbers`: q a row of Q, p a row of P or the difference of two.
 
-    With `squared`, both are squared by element first: the variance under a diagonal covariance. `apart` is whether A is
-    a matrix of d-AROMA, whose cells may lie apart; whether they do does not change a bit.
+    `apart` is whether A is a matrix of d-AROMA, whose cells lie apart. With `squared`, only for those, q and p are squared
+    by element first: the variance under a diagonal covariance.
     """
     cdef Workspace space = Workspace(A.shape[0], A.shape[1], sizeof(floating))
     cdef Pair *x = &space.pair
@@ -34,8 +34,6 @@ def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, const floating[:,
                 for k in range(x.k_p):
                     x.p_columns[k] *= between
                 x.p_full = NULL
-            elif squared and x.p_full != NULL:
-                spread(p, x.p_columns, x.k_p, <floating *>x.p_full, x.n)
             out[t] = <floating>bilinear_form(&A[0, 0], x)
 
 

@@ -1,6 +1,5 @@
 from typing import Any
 
-FINE: int
 NOT_FINITE: int
 OUT_OF_RANGE: int
 NOT_CANONICAL: int

@@ -10,7 +10,11 @@ cdef extern from "loops.h" nogil:
     double sum_of_squares_double(const double *x, Py_ssize_t n)
 
 
-FINE, NOT_FINITE, OUT_OF_RANGE, NOT_CANONICAL = range(4)
+cdef enum:
+    FINE, HAS_NO_NUMBER, POINTS_OUTSIDE, IS_IN_DISORDER
+
+
+NOT_FINITE, OUT_OF_RANGE, NOT_CANONICAL = HAS_NO_NUMBER, POINTS_OUTSIDE, IS_IN_DISORDER
 
 
 cdef const char *start_of(object array) except? NULL:
@@ -223,23 +227,23 @@ cdef int look_at(const Rows *X, Py_ssize_t row, double *total) noexcept nogil:
     cdef Py_ssize_t width = 4 if X.is_single else 8
     cdef double x
     cdef const char *cell
-    cdef int code = 0
+    cdef int code = FINE
     total[0] = 0
     if X.is_sparse:
         start = index_at(X.indptr, row, X.has_wide_indices)
         end = index_at(X.indptr, row + 1, X.has_wide_indices)
         if start < 0 or end < start or end > X.n_entries:
-            return 2
+            return POINTS_OUTSIDE
         for at in range(start, end):
             column = index_at(X.indices, at, X.has_wide_indices)
             if column < 0 or column >= X.n_columns:
-                return 2
+                return POINTS_OUTSIDE
             if column <= previous:  # can be mended, so it waits behind errors that cannot
-                code = 3
+                code = IS_IN_DISORDER
             previous = column
             x = value_at(X.values + at * width, X.is_single)
             if not isfinite(x):
-                return 1
+                return HAS_NO_NUMBER
             total[0] += x * x
         return code
     cell = X.values + row * X.row_stride
@@ -247,15 +251,15 @@ cdef int look_at(const Rows *X, Py_ssize_t row, double *total) noexcept nogil:
         total[0] = (sum_of_squares_float(<const float *>cell, X.n_columns) if X.is_single
                     else sum_of_squares_double(<const double *>cell, X.n_columns))
         if isfinite(total[0]):  # and so is all that it is made of
-            return 0
+            return FINE
         total[0] = 0
     for column in range(X.n_columns):
         x = value_at(cell, X.is_single)
         if not isfinite(x):
-            return 1
+            return HAS_NO_NUMBER
         total[0] += x * x
         cell += X.column_stride
-    return 0
+    return FINE
 
 
 def check_rows(RowView view, const int64_t[:] numbers, unsigned char[::1] seen):
@@ -266,7 +270,7 @@ def check_rows(RowView view, const int64_t[:] numbers, unsigned char[::1] seen):
     cdef Py_ssize_t i, row, where = -1
     cdef bint remembers = seen.shape[0] == view.rows.n_rows
     cdef double total, largest = 0
-    cdef int found, code = 0
+    cdef int found, code = FINE
     with nogil:
         for i in range(numbers.shape[0]):
             row = numbers[i]
@@ -275,9 +279,9 @@ def check_rows(RowView view, const int64_t[:] numbers, unsigned char[::1] seen):
                     continue
                 seen[row] = 1
             found = look_at(&view.rows, row, &total)
-            if found != 0 and (code == 0 or found != 3):
+            if found != FINE and (code == FINE or found != IS_IN_DISORDER):
                 code, where = found, row
-            if code == 1 or code == 2:
+            if code == HAS_NO_NUMBER or code == POINTS_OUTSIDE:
                 break
             if total > largest:
                 largest = total
@@ -313,7 +317,7 @@ def single_dense_row(array):
     view.rows.n_rows = 1
     view.rows.is_single = kind == b"f"
     view.kept_alive = array
-    return (view, total) if look_at(&view.rows, 0, &total) == 0 else None
+    return (view, total) if look_at(&view.rows, 0, &total) == FINE else None
 
 
 def single_csr_row(Py_ssize_t n_columns, data, indices, indptr):
@@ -341,7 +345,7 @@ def single_csr_row(Py_ssize_t n_columns, data, indices, indptr):
     X.n_columns = n_columns
     X.n_entries = min(n_values, n_indices)
     view.kept_alive = (data, indices, indptr)
-    return (view, total) if look_at(X, 0, &total) == 0 else None
+    return (view, total) if look_at(X, 0, &total) == FINE else None
 
 
 def squared_scales(RowView Q, RowView P, RowView N, const int64_t[:, ::1] triplets, double[::1] out):

@@ -29,6 +29,7 @@ cdef struct Table:
     int64_t *rows
     int32_t *columns
     Py_ssize_t n
+    Py_ssize_t pool
 
 
 # A block of cells: a Pair whose rows lie in it, and the slot of each cell, -1 for one that is not kept.
@@ -89,15 +90,17 @@ cdef inline int64_t home(int64_t size, Py_ssize_t n, Py_ssize_t column) noexcept
 
 # The slot of a column in the table of a row, or the free slot where it would go, as -1 - slot.
 cdef inline int64_t look_up(const int32_t *columns, const int64_t *row, Py_ssize_t n, Py_ssize_t column) noexcept nogil:
-    cdef int64_t size = row[1], at = home(size, n, column)
+    cdef int64_t size = row[1], at = home(size, n, column), steps
     cdef const int32_t *own = columns + row[0]
-    while own[at] != column + 1:
+    for steps in range(size):  # a table always has an end, even one that a thread reads while another changes it
+        if own[at] == column + 1:
+            return row[0] + at
         if own[at] == 0:
-            return -1 - (row[0] + at)
+            break
         at += 1
         if at == size:
             at = 0
-    return row[0] + at
+    return -1 - (row[0] + at)
 
 
 cdef inline int64_t insert(int32_t *columns, int64_t *row, Py_ssize_t n, Py_ssize_t column) noexcept nogil:
@@ -117,6 +120,7 @@ cdef void prepare(Gathered *block, Workspace space, Py_ssize_t m, Py_ssize_t n, 
 # Find the cells of a triplet. Returns false when they need more than `room`.
 cdef bint find_cells(Gathered *block, const Table *table, const Pair *x, Py_ssize_t room) noexcept nogil:
     cdef Py_ssize_t i, k, at = 0
+    cdef bint is_there
     cdef const int64_t *row
     block.width = x.k_p if x.p_full == NULL else x.n
     if x.k_q * block.width > room:
@@ -131,8 +135,9 @@ cdef bint find_cells(Gathered *block, const Table *table, const Pair *x, Py_ssiz
     for i in range(x.k_q):
         block.starts[i] = i * block.width
         row = table.rows + 3 * x.q_columns[i]
+        is_there = row[1] > 0 and row[0] + row[1] <= table.pool
         for k in range(x.k_p):
-            block.slots[at] = -1 if row[1] == 0 else look_up(table.columns, row, table.n, x.p_columns[k])
+            block.slots[at] = look_up(table.columns, row, table.n, x.p_columns[k]) if is_there else -1
             at += 1
     return True
 
@@ -242,7 +247,7 @@ def learn_diagonal(
     cdef double r_t
     cdef double[2] told
     cdef int updated
-    table.rows, table.columns, table.n = &rows[0, 0], &columns[0], n
+    table.rows, table.columns, table.n, table.pool = &rows[0, 0], &columns[0], n, columns.shape[0]
     prepare(&block, space, m, n, &slots[0])
     with nogil:
         for t in range(triplets.shape[0]):
@@ -286,7 +291,7 @@ def learn_oasis(
     cdef Gathered block
     cdef double margin
     cdef int updated
-    table.rows, table.columns, table.n = &rows[0, 0], &columns[0], n
+    table.rows, table.columns, table.n, table.pool = &rows[0, 0], &columns[0], n, columns.shape[0]
     prepare(&block, space, m, n, &slots[0])
     with nogil:
         for t in range(triplets.shape[0]):
@@ -329,6 +334,7 @@ def forms(
     cdef Table table
     cdef Gathered block
     table.rows, table.columns, table.n = <int64_t *>&rows[0, 0], <int32_t *>&columns[0], n
+    table.pool = min(columns.shape[0], A.shape[0])
     prepare(&block, space, m, n, &slots[0])
     with nogil:
         for t in range(numbers.shape[0]):
@@ -367,6 +373,8 @@ def add_products(
             found = gather(&Q.rows, first + t, q, q_columns)
             for i in range(found):
                 begin, size = rows[q_columns[i], 0], rows[q_columns[i], 1]
+                if begin + size > min(columns.shape[0], W.shape[0]):
+                    continue
                 for at in range(begin, begin + size):
                     if columns[at] != 0:
                         out[t, columns[at] - 1] += q[i] * W[at]

@@ -98,8 +98,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def copy(self) -> Self:
         """Give an independent copy, which stays as it is while this one learns on."""
-        copied = {id(self._state): self._copy_state()} if hasattr(self, "_state") else {}
-        return copy.deepcopy(self, copied)
+        return copy.deepcopy(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file that `aromatch.load` reads without running any code from it.
@@ -127,9 +126,6 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         shapes, expected = {name: array.shape for name, array in state.items()}, self._shapes_in_file(state, m, n)
         if shapes != expected:
             raise ValueError(f"the arrays of the model are {shapes}, expected {expected}")
-
-    def _copy_state(self) -> dict[str, NDArray[Any]]:
-        return {name: array.copy() for name, array in self._state.items()}
 
     def _shapes_in_file(self, state: dict[str, NDArray[Any]], m: int, n: int) -> dict[str, tuple[int, ...]]:
         return self._shapes(m, n)

@@ -5,10 +5,10 @@ is either whole matrices or, for wide problems, tables of the touched cells: the
 Both give the same bits. A cell that is not kept has its value from the start: zero, or c on the diagonal, and
 variance 1.
 
-Every row of W has a small hash table of its own. One table of all cells, or of (row, column // 8), was no faster (53 to 99 µs
-a triplet against 64 to 87, on 28 million cells of 100,000 features), took 57 bytes a cell against 38 once it had doubled
-and half as much again while it did, and cannot be read by rows, which scores do. Tables filled to four fifths are as
-fast as those filled to a half, which take half as much memory again.
+Every row of W has a small hash table of its own. One table of all cells, or of (row, column // 8), was no faster (53 to
+99 µs a triplet against 64 to 87, on 28 million cells of 100,000 features), took 57 bytes a cell against 38 once it had
+doubled and half as much again while it did, and cannot be read by rows, which scores do. Tables filled to four fifths
+are as fast as those filled to a half, which take half as much memory again.
 
 The arrays of a model with touched cells are, while it learns, those tables, and in a file the cells in the order of
 rows and columns, as a CSR matrix has them. So a file does not depend on how the tables came about.
@@ -49,6 +49,8 @@ class CellLearner(TripletLearner):
     cells: str
 
     _matrices: ClassVar[tuple[str, ...]] = ("W",)
+    _breaks_by: ClassVar[str] = "its score is too large to learn from"
+    _remedy: ClassVar[str] = "Rows of unit norm and a W that starts small avoid this"
     _dtypes: ClassVar[dict[str, np.dtype[Any]]] = {
         **TripletLearner._dtypes,
         "columns": np.dtype(np.int32),
@@ -59,7 +61,7 @@ class CellLearner(TripletLearner):
     def W_(self) -> Any:
         """The matrix of the score ``q'Wp``, of shape (m, n): a copy, so that reading it changes nothing.
 
-        An array, or a CSR array of the cells that are not zero where only touched cells are kept.
+        An array, or a CSR array where only touched cells are kept.
         """
         check_is_fitted(self)
         if not self._has_touched_cells:
@@ -89,9 +91,13 @@ class CellLearner(TripletLearner):
 
     def _check_widths(self, Q: Matrix, P: Matrix, q_name: str = "Q", p_name: str = "P") -> None:
         super()._check_widths(Q, P, q_name, p_name)
-        if hasattr(self, "_state") and self._has_touched_cells != self._asks_for_touched_cells(Q.shape[1], P.shape[1]):
+        if hasattr(self, "_state"):
+            self._check_cells_stay(Q.shape[1], P.shape[1])
+
+    def _check_cells_stay(self, m: int, n: int) -> None:
+        if self._has_touched_cells != self._asks_for_touched_cells(m, n):
             kept = "touched" if self._has_touched_cells else "dense"
-            raise ValueError(f"cells must stay {kept!r} while the model goes on learning, got {self.cells!r}")
+            raise ValueError(f"cells must stay {kept!r} once the model has begun, got {self.cells!r}")
 
     def _first_state(self, m: int, n: int, dtype: np.dtype[Any]) -> State:
         if not self._asks_for_touched_cells(m, n):
@@ -136,6 +142,7 @@ class CellLearner(TripletLearner):
             raise ValueError(f"the model starts from a multiple of the identity, but has {m} x {n} features")
 
     def _to_file(self) -> State:
+        self._check_cells_stay(self.n_features_in_, self.n_object_features_in_)
         if not self._has_touched_cells:
             return self._state
         slots, columns, indptr = self._cells_in_order()
@@ -196,7 +203,7 @@ class CellLearner(TripletLearner):
     ) -> NDArray[Any]:
         """``q'Ap`` for the matrix of that name; the two values are those of cells that are not kept."""
         state = self._state
-        A, apart = state[name], len(self._matrices) > 1
+        A, apart = self._matrix(name), len(self._matrices) > 1
         out = np.empty(len(numbers), dtype=A.dtype)
         if not self._has_touched_cells:
             forms(queries, objects, numbers, A, squared, apart, out)
@@ -307,7 +314,7 @@ def _make_room(state: State, matrices: tuple[str, ...], wanted: int) -> None:
         try:
             # In place, large arrays are mapped anew and not copied: no second pool, and no time to fill it.
             state[name].resize(size)
-        except ValueError:  # its memory belongs to something else, or another thread is reading it
+        except ValueError:  # its memory belongs to something else, such as a file
             checks.check_fits_in_memory(size * state[name].itemsize, "A longer copy of the touched cells")
             longer = np.zeros(size, dtype=state[name].dtype)
             longer[:old] = state[name][:old]

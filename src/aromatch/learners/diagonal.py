@@ -29,7 +29,7 @@ from ..kernels import diagonal, touched
 from ..kernels.bilinear import products
 from ..kernels.rows import RowView
 from .cells import CellLearner
-from .inputs import Block, product
+from .inputs import Block, product, write_initial
 
 _COLUMNS_AT_ONCE = 512
 
@@ -128,37 +128,37 @@ class DiagonalAROMA(CellLearner):
 
     @classmethod
     def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        return {"W": (m, n), "Sigma": (m, n), "counts": (3,)}
+        return {"cells": (m, n, 2), "counts": (3,)}  # the mean and the variance of a cell, side by side
 
     def _check_params(self) -> float:
         checks.check_choice(self.rule, "rule", ("margin", "mistake"))
         checks.check_choice(self.covariance_update, "covariance_update", ("downdate", "inverse"))
         return checks.check_number(self.r, "r", above=0)
 
-    def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
-        return {"Sigma": np.broadcast_to(np.ones((), dtype=dtype), (m, n))}  # without memory of its own
-
     def _first_state(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
-        state = super()._first_state(m, n, dtype)
-        return state if "columns" in state else _side_by_side(state)
+        if self._asks_for_touched_cells(m, n):
+            return super()._first_state(m, n, dtype)
+        self._check_fits(m, n, dtype)
+        cells = np.zeros((m, n, 2), dtype=dtype)
+        write_initial(self.init, cells[..., 0])
+        cells[..., 1] = 1
+        return {"cells": cells, "counts": np.zeros(3, dtype=np.int64)}
+
+    def _matrix(self, name: str) -> NDArray[Any]:
+        if self._has_touched_cells:
+            return self._state[name]
+        return self._state["cells"][..., self._matrices.index(name)]
 
     def _learn(self, block: Block) -> int:
         settings = self.r, self.rule == "mistake", self.covariance_update == "inverse"
         if self._has_touched_cells:
             return self._learn_touched(block, touched.learn_diagonal, *settings)
-        W, Sigma = self._state["W"], self._state["Sigma"]
-        if W.base is None or W.base is not Sigma.base or W.base.shape != (*W.shape, 2):  # a copy, or from a file
-            self._state = _side_by_side(self._state)
-        return diagonal.learn(*block, self._state["W"].base, *settings, self._state["counts"])
-
-    def _copy_state(self) -> dict[str, NDArray[Any]]:
-        state = super()._copy_state() if self._has_touched_cells else _side_by_side(self._state)
-        return {**state, "counts": self._state["counts"].copy()}
+        return diagonal.learn(*block, self._state["cells"], *settings, self._state["counts"])
 
     def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
         if self._has_touched_cells:
             return super()._queries_times_W(Q)
-        W = self._state["W"]
+        W = self._matrix("W")
         out = np.empty((Q.shape[0], W.shape[1]), dtype=W.dtype)
         if (Q.nnz if sparse.issparse(Q) else Q.size) <= 8 * W.shape[0]:  # too few for a copy of W to pay
             products(read_all(Q, "Q").view, W, out)
@@ -170,10 +170,3 @@ class DiagonalAROMA(CellLearner):
 
     def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
         return self._forms_of("Sigma", 1.0, 1.0, True, queries, objects, numbers)
-
-
-def _side_by_side(state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Give W and Sigma as views of one array, which has the two numbers of a cell next to each other."""
-    cells = np.empty((*state["W"].shape, 2), dtype=state["W"].dtype)
-    cells[..., 0], cells[..., 1] = state["W"], state["Sigma"]
-    return {**state, "W": cells[..., 0], "Sigma": cells[..., 1]}

@@ -57,19 +57,16 @@ def check_dtype(dtype: Any) -> np.dtype[Any]:
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}") from None
 
 
-def initial_W(init: Any, m: int, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """W before the first triplet."""
-    scale = initial_scale(init, m, n)
+def write_initial(init: Any, W: NDArray[Any]) -> None:
+    """Put W before the first triplet into an array of zeros."""
+    scale = initial_scale(init, *W.shape)
     with np.errstate(over="ignore"):  # refused below
         if scale is None:
-            array = initial_matrix(init, m, n)
-            W = array.toarray().astype(dtype) if sparse.issparse(array) else np.array(array, dtype=dtype, order="C")
-        else:
-            W = np.zeros((m, n), dtype=dtype)
-            if scale != 0:
-                np.fill_diagonal(W, scale)
-    check_initial_values(W, dtype)
-    return W
+            matrix = initial_matrix(init, *W.shape)
+            W[...] = matrix.toarray() if sparse.issparse(matrix) else matrix
+        elif scale != 0:
+            np.fill_diagonal(W, scale)
+    check_initial_values(W, W.dtype)
 
 
 def initial_scale(init: Any, m: int, n: int) -> float | None:

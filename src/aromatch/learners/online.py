@@ -29,16 +29,12 @@ from .inputs import (
     check_triplets,
     check_width,
     feature_names,
-    initial_W,
     product,
     read_both,
+    write_initial,
 )
 
 _TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
-_BROKEN = (
-    "triplet {}: rounding has used up the covariance, no variance is left to learn with; {}. "
-    "Larger r, rows of unit norm or float64 avoid this"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +72,10 @@ class TripletLearner(Similarity):
 
     _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST
     """Largest ``|q|^2 |p|^2 / r`` that the learner carries, where that is less than the arithmetic does."""
+
+    _breaks_by: ClassVar[str] = "rounding has used up the covariance, no variance is left to learn with"
+    _remedy: ClassVar[str] = "Larger r, rows of unit norm or float64 avoid this"
+    """What stops a kernel in front of a triplet, and what to do about it."""
 
     # -- hooks --------------------------------------------------------------------------------------------
 
@@ -206,7 +206,7 @@ class TripletLearner(Similarity):
         self._begin(query.shape[1], good.shape[1])
         self._check_scale(block, query_square, max(good_square, bad_square))
         if self._learn(block) == 0:
-            raise FloatingPointError(_BROKEN.format(0, "the model is as it was before"))
+            raise FloatingPointError(f"triplet 0: {self._breaks_by}; the model is as it was before. {self._remedy}")
         margin, variance, updated = record[0].tolist()
         std = sqrt(variance) if hasattr(self, "_variances") else None
         return Judgement(margin, std, max(0.0, 1.0 - margin), bool(updated))
@@ -274,6 +274,14 @@ class TripletLearner(Similarity):
             raise ValueError("the model's counts are negative")
         pending.check(state)
 
+    def _matrix(self, name: str) -> NDArray[Any]:
+        """Give a matrix as it lies in the state, without what is pending."""
+        return self._state[name]
+
+    @property
+    def _precision(self) -> np.dtype[Any]:
+        return self._matrix("W").dtype
+
     @property
     def _counts(self) -> NDArray[np.int64]:
         check_is_fitted(self)
@@ -281,7 +289,7 @@ class TripletLearner(Similarity):
 
     def _array(self, name: str) -> NDArray[Any]:
         check_is_fitted(self)
-        array = self._state[name].copy()
+        array = self._matrix(name).copy()
         if name == "W":
             a, b, steps = pending.terms(self._state)
             if len(a):
@@ -303,33 +311,36 @@ class TripletLearner(Similarity):
         if hasattr(self, "_state"):
             check_width(Q, q_name, self.n_features_in_)
             check_width(P, p_name, self.n_object_features_in_)
-            if self._state["W"].dtype != check_dtype(self.dtype):
+            if self._precision != check_dtype(self.dtype):
                 raise ValueError(
-                    f"dtype must stay {self._state['W'].dtype.name!r} while the model goes on learning, "
-                    f"got {self.dtype!r}"
+                    f"dtype must stay {self._precision.name!r} while the model goes on learning, got {self.dtype!r}"
                 )
 
     def _begin(self, m: int, n: int) -> None:
         """Start from `init` unless the model has begun."""
         if hasattr(self, "_state"):
-            if not self._state["W"].flags.writeable:  # mapped from a file, as joblib does for its workers
-                self._state = {name: array.copy() for name, array in self._state.items()}
+            for name, array in self._state.items():
+                if not array.flags.writeable:  # mapped from a file, as joblib does for its workers
+                    self._state[name] = array.copy()
             return
         self._state = self._first_state(m, n, check_dtype(self.dtype))
         self.n_features_in_ = m
         self.n_object_features_in_ = n
 
     def _first_state(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
+        self._check_fits(m, n, dtype)
+        state = {"W": np.zeros((m, n), dtype=dtype), **self._start(m, n, dtype)}
+        write_initial(self.init, state["W"])
+        return {**state, "counts": np.zeros(self._shapes(m, n)["counts"], dtype=np.int64)}
+
+    def _check_fits(self, m: int, n: int, dtype: np.dtype[Any]) -> None:
         cells = sum(int(np.prod(shape, dtype=object)) for shape in self._shapes(m, n).values())
         checks.check_fits_in_memory(
             cells * dtype.itemsize, f"The state of {type(self).__name__} for {m} x {n} features"
         )
-        W = initial_W(self.init, m, n, dtype)
-        counts = np.zeros(self._shapes(m, n)["counts"], dtype=np.int64)
-        return {"W": W, **self._start(m, n, dtype), "counts": counts}
 
     def _check_scale(self, block: Block, query_square: float, object_square: float) -> None:
-        precision = self._state["W"].dtype
+        precision = self._precision
         limit = self._largest_scale[precision]
         check_scale(block, query_square, object_square, self._check_params(), precision, limit, type(self).__name__)
 
@@ -340,16 +351,17 @@ class TripletLearner(Similarity):
                 block._replace(triplets=triplets, weights=None if weights is None else weights[piece])
             )
             if learned < len(triplets):
-                raise FloatingPointError(_BROKEN.format(first + piece.start + learned, kept))
+                at = first + piece.start + learned
+                raise FloatingPointError(f"triplet {at}: {self._breaks_by}; {kept}. {self._remedy}")
             advance(len(triplets))
 
     def _check_square(self, square: float) -> None:
-        precision = self._state["W"].dtype
+        precision = self._precision
         if square > LARGEST[precision]:
             raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in {precision}")
 
     def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
-        wanted = product(Q, self._state["W"])
+        wanted = product(Q, self._matrix("W"))
         a, b, steps = pending.terms(self._state)
         if len(a):
             wanted += (product(Q, a.T) * steps[:, 0]) @ b
@@ -363,7 +375,7 @@ class TripletLearner(Similarity):
 
     def _forms(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
         """``q'Wp`` for rows (query, object) or (query, preferred, other)."""
-        W = self._state["W"]
+        W = self._matrix("W")
         out = np.empty(len(numbers), dtype=W.dtype)
         forms(queries, objects, numbers, W, False, False, out)
         a, b, steps = pending.terms(self._state)
@@ -378,7 +390,7 @@ class TripletLearner(Similarity):
         """Look at the rows once, then compute a piece at a time."""
         rows = read_both(Q, P, numbers)
         self._check_square(max(rows.query_square, rows.object_square))
-        out = np.empty(len(numbers), dtype=self._state["W"].dtype)
+        out = np.empty(len(numbers), dtype=self._precision)
         for piece in pieces(len(numbers)):
             out[piece] = compute(rows.queries, rows.objects, rows.numbers[piece])
         return out

@@ -38,7 +38,7 @@ def terms(state: Arrays) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     if "pending_a" not in state:
         return np.empty((0, 0)), np.empty((0, 0)), np.empty((0, 1))
     n_pending = int(state["counts"][3])
-    steps = state["pending_steps"][:n_pending].astype(state["W"].dtype)
+    steps = state["pending_steps"][:n_pending].astype(state["pending_a"].dtype)
     return state["pending_a"][:n_pending], state["pending_b"][:n_pending], steps
 
 
