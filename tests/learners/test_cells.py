@@ -122,12 +122,14 @@ def test_tables_that_start_tiny_and_grow_all_the_time_give_the_same_bits(model, 
 
 
 def check_tables(model):
-    """Places do not overlap, hold what they say, and leave a free slot to stop at."""
+    """Places do not overlap, hold what they say, and leave a free slot to stop at; none is lost."""
     rows, columns, n = model._state["rows"], model._state["columns"], model.n_object_features_in_
     rows = rows[rows[:, 1] > 0]
     rows = rows[np.argsort(rows[:, 0])]
     assert (rows[1:, 0] >= rows[:-1, 0] + rows[:-1, 1]).all()
     assert rows[-1, 0] + rows[-1, 1] <= model._state["room"][0] <= len(columns)
+    assert rows[:, 1].sum() + slots_left(model) == model._state["room"][0]
+    assert not columns[model._state["room"][0] :].any()
     for start, size, found in rows:
         table = columns[start : start + size]
         assert np.count_nonzero(table) == found == len(set(table[table > 0]))
@@ -135,6 +137,16 @@ def check_tables(model):
             np.testing.assert_array_equal(np.flatnonzero(table) + 1, table[table > 0])
         else:
             assert found <= 0.8 * size
+
+
+def slots_left(model):
+    """Slots in places that tables have left, by the chain of each size."""
+    total = 0
+    for kind, left in enumerate(model._state["room"][1:].tolist()):
+        while left:
+            total += (2, 3)[kind % 2] * 2 ** (kind // 2)
+            left = int(model._state["columns"][left - 1 : left + 1].view(np.int64)[0])
+    return total
 
 
 def test_rows_take_places_that_others_have_left():
@@ -187,6 +199,15 @@ def test_the_identity_takes_no_cells_and_is_read_as_if_it_did():
     np.testing.assert_allclose(model.similarity(X[:4], X), 3 * (X[:4] @ X.T).toarray())
     np.testing.assert_array_equal(model.W_.diagonal(), 3.0)
     assert model.W_.nnz == 100_000
+
+
+def test_a_row_without_a_table_is_not_taken_for_the_first_one():
+    objects = np.eye(8)
+    for better in range(1, 8):
+        for other in range(1, better):
+            model = am.OASIS(cells="touched").fit_triplets([[0, better, other]], objects)
+            assert n_cells(model) == 2
+            np.testing.assert_array_equal(model.transform(objects), model.W_.toarray())
 
 
 def test_scores_of_wide_models_agree_with_each_other():
