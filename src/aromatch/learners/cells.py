@@ -85,9 +85,9 @@ class CellLearner(TripletLearner):
 
     # -- hooks of the base classes ------------------------------------------------------------------------
 
-    def _check_common_params(self) -> None:
-        super()._check_common_params()
+    def _check_common_params(self) -> float:
         checks.check_choice(self.cells, "cells", ("auto", "dense", "touched"))
+        return super()._check_common_params()
 
     def _check_widths(self, Q: Matrix, P: Matrix, q_name: str = "Q", p_name: str = "P") -> None:
         super()._check_widths(Q, P, q_name, p_name)

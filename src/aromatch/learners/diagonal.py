@@ -149,6 +149,10 @@ class DiagonalAROMA(CellLearner):
             return self._state[name]
         return self._state["cells"][..., self._matrices.index(name)]
 
+    @property
+    def _precision(self) -> np.dtype[Any]:
+        return self._state["W" if self._has_touched_cells else "cells"].dtype
+
     def _learn(self, block: Block) -> int:
         settings = self.r, self.rule == "mistake", self.covariance_update == "inverse"
         if self._has_touched_cells:

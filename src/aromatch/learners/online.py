@@ -98,7 +98,7 @@ class TripletLearner(Similarity):
         A triplet is a random row, a random other row with the same label and a random row with another.
         """
         with self._unchanged_on_error() as begin:
-            self._check_common_params()
+            r = self._check_common_params()
             check_structure(X, "X")
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None)
             if X.shape[0] < 2:
@@ -111,7 +111,7 @@ class TripletLearner(Similarity):
             with self._bar(self.n_triplets) as advance:
                 for triplets in stream:
                     block = Block(view, view, view, triplets, None)
-                    self._check_scale(block, square, square)
+                    self._check_scale(block, square, square, r)
                     first = self.n_triplets_seen_
                     self._learn_in_pieces(block, advance, "the model is as it was before", first)
         return self
@@ -156,7 +156,7 @@ class TripletLearner(Similarity):
             if starts:
                 self.__dict__.pop("_state", None)
                 self.__dict__.pop("feature_names_in_", None)
-            self._check_common_params()
+            r = self._check_common_params()
             self._check_names(Q)
             Q_matrix = as_matrix(Q, "Q")
             P_matrix = Q_matrix if P is None or P is Q else as_matrix(P, "P")
@@ -168,7 +168,7 @@ class TripletLearner(Similarity):
             if not hasattr(self, "_state") and (names := feature_names(Q)) is not None:
                 self.feature_names_in_ = np.array(names, dtype=object)
             self._begin(Q_matrix.shape[1], P_matrix.shape[1])
-            self._check_scale(block, rows.query_square, rows.object_square)
+            self._check_scale(block, rows.query_square, rows.object_square, r)
             begin()
             kept = "the model is as it was before" if starts else "the triplets before it are learned"
             with self._bar(len(numbers)) as advance:
@@ -193,7 +193,7 @@ class TripletLearner(Similarity):
             return self._judge(q, p_pos, p_neg, sample_weight)
 
     def _judge(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, sample_weight: float) -> Judgement:
-        self._check_common_params()
+        r = self._check_common_params()
         query, query_square = read_single_row(q, "q")
         good, good_square = read_single_row(p_pos, "p_pos")
         bad, bad_square = read_single_row(p_neg, "p_neg")
@@ -204,7 +204,7 @@ class TripletLearner(Similarity):
         weights, record = None if weight == 1 else np.array([weight]), np.zeros((1, 3))
         block = Block(query, good, bad, _TRIPLET_ZERO, weights, record)
         self._begin(query.shape[1], good.shape[1])
-        self._check_scale(block, query_square, max(good_square, bad_square))
+        self._check_scale(block, query_square, max(good_square, bad_square), r)
         if self._learn(block) == 0:
             raise FloatingPointError(f"triplet 0: {self._breaks_by}; the model is as it was before. {self._remedy}")
         margin, variance, updated = record[0].tolist()
@@ -299,12 +299,14 @@ class TripletLearner(Similarity):
     def _bar(self, total: int) -> Any:
         return progress_bar(type(self).__name__, total, enabled=self.progress)
 
-    def _check_common_params(self) -> None:
-        self._check_params()
+    def _check_common_params(self) -> float:
+        """Check all parameters; give what `_check_params` does."""
+        r = self._check_params()
         checks.check_integer(self.n_triplets, "n_triplets", at_least=0)
         check_dtype(self.dtype)
         if not isinstance(self.progress, bool | np.bool_):
             raise TypeError(f"progress must be True or False, got {self.progress!r}")
+        return r
 
     def _check_widths(self, Q: Matrix | RowView, P: Matrix | RowView, q_name: str = "Q", p_name: str = "P") -> None:
         """Check that rows fit the model, once it has begun."""
@@ -339,10 +341,10 @@ class TripletLearner(Similarity):
             cells * dtype.itemsize, f"The state of {type(self).__name__} for {m} x {n} features"
         )
 
-    def _check_scale(self, block: Block, query_square: float, object_square: float) -> None:
+    def _check_scale(self, block: Block, query_square: float, object_square: float, r: float) -> None:
         precision = self._precision
         limit = self._largest_scale[precision]
-        check_scale(block, query_square, object_square, self._check_params(), precision, limit, type(self).__name__)
+        check_scale(block, query_square, object_square, r, precision, limit, type(self).__name__)
 
     def _learn_in_pieces(self, block: Block, advance: Callable[[int], None], kept: str, first: int = 0) -> None:
         for piece in pieces(len(block.triplets)):
