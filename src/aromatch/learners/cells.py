@@ -2,13 +2,12 @@
 
 At 100,000 features a dense W would take 80 GB, but a triplet of sparse rows touches a few thousand cells. So the state
 is either whole matrices or, for wide problems, tables of the touched cells: the kernel `touched` tells their layout.
-Both give the same bits. A cell that is not kept has its value from the start: zero, or c on the diagonal, and
-variance 1.
+Both give the same bits (OASIS on dense rows: the same up to rounding, as dense cells take those in blocks). A cell
+that is not kept has its value from the start: zero, or c on the diagonal, and variance 1.
 
-Every row of W has a small hash table of its own. One table of all cells, or of (row, column // 8), was no faster (53 to
-99 µs a triplet against 64 to 87, on 28 million cells of 100,000 features), took 57 bytes a cell against 38 once it had
-doubled and half as much again while it did, and cannot be read by rows, which scores do. Tables filled to four fifths
-are as fast as those filled to a half, which take half as much memory again.
+Every row of W has a small hash table of its own. In prototypes, one table of all cells was no faster, took half as much
+memory again after each doubling, and cannot be read by rows, which scores do; the message of the commit "Say how the
+layout of touched cells was chosen" has the numbers. `benchmarks/wide.py` measures what is here.
 
 The arrays of a model with touched cells are, while it learns, those tables, and in a file the cells in the order of
 rows and columns, as a CSR matrix has them. So a file does not depend on how the tables came about.
