@@ -85,7 +85,7 @@ def test_what_is_pending_is_folded_once_even_when_interrupted_right_after():
 
 
 def test_a_classifier_is_interrupted_between_rows():
-    X = rows(200_000, 60)
+    X = rows(200_000, 200)  # several seconds of work, so that a fast machine is stopped as well
     model = am.AROW()
     assert interrupted(lambda: model.fit(X, np.random.default_rng(3).integers(2, size=len(X))))
     assert np.isfinite(model.coef_).all()
