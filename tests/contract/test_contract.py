@@ -413,3 +413,18 @@ def test_triplets_before_one_that_fails_are_learned_wherever_the_model_comes_fro
         model.partial_fit_triplets([[0, 1, 2], [3, 4, 2]], X)
     assert (model.n_triplets_seen_, model.n_updates_) == (1, 1)
     np.testing.assert_allclose([model.W_[1, 1], model.Sigma_[1, 1]], [1e-100, 1e-100])
+
+
+def test_a_parameter_changed_between_two_judgements_is_checked_and_used(model):
+    if not isinstance(model, TripletLearner):
+        pytest.skip("learns no triplets")
+    Q, P, _ = toy()
+    one_by_one, in_blocks = clone(model), clone(model)
+    name = "C" if hasattr(model, "C") else "r"
+    for value in (0.5, 0.125, 0.125):
+        one_by_one.set_params(**{name: value}).learn_one(Q[0], P[0], P[1])
+        in_blocks.set_params(**{name: value}).partial_fit_triplets([[0, 0, 1]], Q, P)
+    assert bits(one_by_one) == bits(in_blocks)
+    with pytest.raises(ValueError, match=name):
+        one_by_one.set_params(**{name: -1.0}).learn_one(Q[0], P[0], P[1])
+    assert bits(one_by_one) == bits(in_blocks)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cache
 from math import sqrt
-from typing import Any, ClassVar, Self
+from operator import is_
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,8 +38,7 @@ from .inputs import (
 _TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """What the model thought of a triplet just before it learned it."""
 
     margin: float
@@ -49,6 +49,18 @@ class Judgement:
     """The hinge ``max(0, 1 - margin)``."""
     updated: bool
     """Whether the model changed."""
+
+
+class _Readiness(NamedTuple):
+    """What a model has found out about itself once and need not again while it is set the same."""
+
+    state: dict[str, NDArray[Any]]
+    params: list[Any]
+    r: float
+    m: int
+    n: int
+    precision: np.dtype[Any]
+    largest_scale: float
 
 
 class TripletLearner(Similarity):
@@ -193,18 +205,25 @@ class TripletLearner(Similarity):
             return self._judge(q, p_pos, p_neg, sample_weight)
 
     def _judge(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, sample_weight: float) -> Judgement:
-        r = self._check_common_params()
+        ready = self._readiness()
+        r = self._check_common_params() if ready is None else ready.r
         query, query_square = read_single_row(q, "q")
         good, good_square = read_single_row(p_pos, "p_pos")
         bad, bad_square = read_single_row(p_neg, "p_neg")
         weight = checks.check_number(sample_weight, "sample_weight", at_least=0)
         if good.shape != bad.shape:
             raise ValueError(f"p_pos and p_neg must have the same width, got {good.shape[1]} and {bad.shape[1]}")
-        self._check_widths(query, good, "q", "p_pos")
+        if ready is None:
+            self._check_widths(query, good, "q", "p_pos")
+            self._begin(query.shape[1], good.shape[1])
+            ready = self._become_ready(r)
+        else:
+            check_width(query, "q", ready.m)
+            check_width(good, "p_pos", ready.n)
         weights, record = None if weight == 1 else np.array([weight]), np.zeros((1, 3))
         block = Block(query, good, bad, _TRIPLET_ZERO, weights, record)
-        self._begin(query.shape[1], good.shape[1])
-        self._check_scale(block, query_square, max(good_square, bad_square), r)
+        squares = query_square, max(good_square, bad_square)
+        check_scale(block, *squares, r, ready.precision, ready.largest_scale, type(self).__name__)
         if self._learn(block) == 0:
             raise FloatingPointError(f"triplet 0: {self._breaks_by}; the model is as it was before. {self._remedy}")
         margin, variance, updated = record[0].tolist()
@@ -328,6 +347,32 @@ class TripletLearner(Similarity):
         self._state = self._first_state(m, n, check_dtype(self.dtype))
         self.n_features_in_ = m
         self.n_object_features_in_ = n
+
+    def _readiness(self) -> _Readiness | None:
+        """Give what is known of a model that has begun; None when it has to be found out (anew)."""
+        own = self.__dict__
+        ready: _Readiness | None = own.get("_ready")
+        if ready is None or own.get("_state") is not ready.state:
+            return None
+        # The very same objects: what was checked once is still right, and arrays are not compared.
+        return ready if all(map(is_, ready.params, map(own.get, self._param_names()))) else None
+
+    def _become_ready(self, r: float) -> _Readiness:
+        """Note what was checked of the model and its parameters, for the next judgement."""
+        params = [getattr(self, name) for name in self._param_names()]
+        precision, width, other_width = self._precision, self.n_features_in_, self.n_object_features_in_
+        largest = self._largest_scale[precision]
+        self._ready = _Readiness(self._state, params, r, width, other_width, precision, largest)
+        return self._ready
+
+    @classmethod
+    @cache
+    def _param_names(cls) -> tuple[str, ...]:
+        return tuple(cls._get_param_names())
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy of the model, in this process or another, finds out for itself: its arrays may be read-only.
+        return {name: value for name, value in super().__getstate__().items() if name != "_ready"}
 
     def _first_state(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
         self._check_fits(m, n, dtype)
