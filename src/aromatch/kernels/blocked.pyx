@@ -18,10 +18,10 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dsyrk, ssyrk
 
-from .pending cimport fold_mean, read_run
+from .pending cimport GROUP, fold_mean, products_with_terms, read_run
 from .rounds cimport asks_for_update, has_evidence, note
 from .rows cimport Pair, RowView, Workspace, floating
-from .vectors cimport add, add_four, bilinear_form, dot, dots, multiply, sparse_dot, symmetric_product
+from .vectors cimport add, add_four, bilinear_form, dot, multiply, sparse_dot, symmetric_product
 
 
 cdef extern from "loops.h" nogil:
@@ -46,8 +46,8 @@ def learn(
     """
     cdef Py_ssize_t m = W.shape[0], n = W.shape[1], most = A.shape[0], n_triplets = triplets.shape[0]
     cdef Py_ssize_t longest = min(2 * most, n_triplets), larger = max(m, n)
-    cdef Workspace space = Workspace(m, n, sizeof(floating), longest * (2 * m + 3 * n) + (16 + max(longest, most)) * larger)
-    cdef Workspace doubles = Workspace(0, longest, sizeof(double), 2 * most)
+    cdef Workspace space = Workspace(m, n, sizeof(floating), longest * (2 * m + 3 * n) + (16 + most) * larger)
+    cdef Workspace doubles = Workspace(0, longest, sizeof(double), 2 * GROUP * most)
     cdef Pair *x = &space.pair
     cdef floating *Qs = <floating *>space.take(longest * m)     # a run of whole rows q and p
     cdef floating *Ps = <floating *>space.take(longest * n)
@@ -55,15 +55,18 @@ def learn(
     cdef floating *QsLambda = <floating *>space.take(longest * m)
     cdef floating *PsOmega = <floating *>space.take(longest * n)
     cdef floating *strip = <floating *>space.take(16 * larger)
-    cdef floating *room = <floating *>space.take(max(longest, most) * larger)
-    cdef double *Aq = <double *>doubles.take(most)
-    cdef double *Bp = <double *>doubles.take(most)
+    cdef floating *room = <floating *>space.take(most * larger)
+    cdef double *room_for_Aq = <double *>doubles.take(GROUP * most)
+    cdef double *room_for_Bp = <double *>doubles.take(GROUP * most)
+    cdef double *Aq = room_for_Aq
+    cdef double *Bp = room_for_Bp
     cdef Py_ssize_t *is_likely = doubles.pair.p_columns         # which triplets of a run look like updates
+    cdef Py_ssize_t *likely = doubles.pair.work_columns         # and their numbers, one after the other
     cdef floating *q
     cdef floating *p
     cdef floating *a                                            # Lambda q
     cdef floating *b                                            # Omega p
-    cdef Py_ssize_t t = 0, i = 0, k, run, n_updates, pending = counts[3]
+    cdef Py_ssize_t t = 0, i = 0, k, run, n_likely, n_updates, pending = counts[3], known = 0
     cdef double margin, q_variance, p_variance, r_t, share = (1.0 + counts[1]) / (1.0 + counts[0])
     cdef bint updates, is_whole
     with nogil:
@@ -73,13 +76,18 @@ def learn(
             run = read_run(x, Q, P, N, &triplets[t, 0], run, m, Qs, Ps)
             is_whole = run > 0
             if is_whole:
-                multiply(Qs, run, m, &W[0, 0], n, QsW, strip)
+                multiply(Qs, NULL, run, m, &W[0, 0], n, QsW, strip)
+                n_likely = 0
                 for i in range(run):
-                    margin = whole_margin(
-                        QsW + i * n, Qs + i * m, Ps + i * n, m, n, &A[0, 0], &B[0, 0], &steps[0, 0], pending, Aq, Bp)
+                    Aq = products_with_terms(&A[0, 0], pending, pending, m, Qs, i, run, room_for_Aq, most)
+                    Bp = products_with_terms(&B[0, 0], pending, pending, n, Ps, i, run, room_for_Bp, most)
+                    margin = dot(QsW + i * n, Ps + i * n, n) + sum_of_terms(&steps[0, 0], pending, Aq, Bp)
                     is_likely[i] = asks_for_update(margin, only_mistakes, True, r)
-                multiply_some(Qs, run, is_likely, m, &Lambda[0, 0], QsLambda, room, strip)
-                multiply_some(Ps, run, is_likely, n, &Omega[0, 0], PsOmega, room, strip)
+                    if is_likely[i]:
+                        likely[n_likely] = i
+                        n_likely += 1
+                multiply(Qs, likely, n_likely, m, &Lambda[0, 0], m, QsLambda, strip)
+                multiply(Ps, likely, n_likely, n, &Omega[0, 0], n, PsOmega, strip)
             n_updates = 0
             for i in range(max(run, 1)):
                 a = QsLambda + i * m
@@ -87,15 +95,18 @@ def learn(
                 if is_whole:
                     q = Qs + i * m
                     p = Ps + i * n
-                    margin = whole_margin(QsW + i * n, q, p, m, n, &A[0, 0], &B[0, 0], &steps[0, 0], pending, Aq, Bp)
+                    if i % GROUP == 0:
+                        known = pending
+                    Aq = products_with_terms(&A[0, 0], pending, known, m, Qs, i, run, room_for_Aq, most)
+                    Bp = products_with_terms(&B[0, 0], pending, known, n, Ps, i, run, room_for_Bp, most)
+                    margin = dot(QsW + i * n, p, n) + sum_of_terms(&steps[0, 0], pending, Aq, Bp)
                 else:
                     q = <floating *>x.q
                     p = <floating *>x.p
-                    margin = bilinear_form(&W[0, 0], x)
                     for k in range(pending):
                         Aq[k] = sparse_dot(&A[k, 0], q, x.q_columns, x.k_q)
                         Bp[k] = sparse_dot(&B[k, 0], p, x.p_columns, x.k_p)
-                        margin += steps[k, ALPHA] * Aq[k] * Bp[k]
+                    margin = bilinear_form(&W[0, 0], x) + sum_of_terms(&steps[0, 0], pending, Aq, Bp)
                 r_t = r if weights is None else r / weights[t]
                 updates = asks_for_update(margin, only_mistakes, is_whole or has_evidence(x), r_t)
                 q_variance = 0
@@ -105,8 +116,8 @@ def learn(
                         symmetric_product(&Lambda[0, 0], m, q, x.q_columns, x.k_q, a)
                         symmetric_product(&Omega[0, 0], n, p, x.p_columns, x.k_p, b)
                     elif not is_likely[i]:
-                        multiply(q, 1, m, &Lambda[0, 0], m, a, strip)
-                        multiply(p, 1, n, &Omega[0, 0], n, b, strip)
+                        multiply(q, NULL, 1, m, &Lambda[0, 0], m, a, strip)
+                        multiply(p, NULL, 1, n, &Omega[0, 0], n, b, strip)
                     subtract_rows(&A[0, 0], pending, m, Aq, &steps[0, C], a)
                     subtract_rows(&B[0, 0], pending, n, Bp, &steps[0, D], b)
                     q_variance = dot(a, q, m) if is_whole else sparse_dot(a, q, x.q_columns, x.k_q)
@@ -150,43 +161,13 @@ def fold(
             counts[3] = 0
 
 
-# q'Wp for whole rows, given q'W_base; tells A q and B p on the way.
-cdef double whole_margin(
-    const floating *qW, const floating *q, const floating *p, Py_ssize_t m, Py_ssize_t n,
-    const floating *A, const floating *B, const double *steps, Py_ssize_t pending, double *Aq, double *Bp,
-) noexcept nogil:
-    cdef double margin = dot(qW, p, n)
+# sum_k alpha_k (a_k'q) (b_k'p), what the pending terms add to a margin
+cdef double sum_of_terms(const double *steps, Py_ssize_t pending, const double *Aq, const double *Bp) noexcept nogil:
+    cdef double total = 0
     cdef Py_ssize_t k
-    dots(A, pending, m, q, Aq)
-    dots(B, pending, n, p, Bp)
     for k in range(pending):
-        margin += steps[3 * k + ALPHA] * Aq[k] * Bp[k]
-    return margin
-
-
-# The chosen rows of X M, each at the place of its row in X.
-cdef void multiply_some(
-    const floating *X, Py_ssize_t n_rows, const Py_ssize_t *is_chosen, Py_ssize_t width, const floating *M,
-    floating *out, floating *room, floating *strip,
-) noexcept nogil:
-    cdef Py_ssize_t i, found = 0
-    for i in range(n_rows):
-        found += is_chosen[i]
-    if found == n_rows:
-        multiply(X, n_rows, width, M, width, out, strip)
-        return
-    found = 0
-    for i in range(n_rows):
-        if is_chosen[i]:
-            memcpy(room + found * width, X + i * width, width * sizeof(floating))
-            found += 1
-    multiply(room, found, width, M, width, out, strip)
-    # Products lie at or before their place, so they move there from the last to the first.
-    for i in range(n_rows - 1, -1, -1):
-        if is_chosen[i]:
-            found -= 1
-            if found < i:
-                memcpy(out + i * width, out + found * width, width * sizeof(floating))
+        total += steps[3 * k + ALPHA] * Aq[k] * Bp[k]
+    return total
 
 
 # a <- a - sum_k x_k step_k A_k, the steps being a column of `steps`

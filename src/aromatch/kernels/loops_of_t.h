@@ -47,14 +47,27 @@ FOR_SEVERAL_PROCESSORS static double OF_T(dot)(const T *x, const T *y, ptrdiff_t
     return result;
 }
 
-/* A x, each row as `dot` has it */
-FOR_SEVERAL_PROCESSORS static void OF_T(dots)(const T *A, ptrdiff_t n_rows, ptrdiff_t width, const T *x, double *out) {
-    ptrdiff_t i = 0;
-    for (; i + 4 <= n_rows; i += 4, A += 4 * width) {
-        const T *const rows[4] = {A, A + width, A + 2 * width, A + 3 * width};
-        OF_T(few_dots)(rows, width, x, out + i, 4);
+/* A x for each of the rows x of X, as `dot` has them; those of the next x are `stride` apart. Four x share each reading of
+   A, which is the larger. */
+FOR_SEVERAL_PROCESSORS static void OF_T(dots)(const T *A, ptrdiff_t n_rows, ptrdiff_t width, const T *X, ptrdiff_t n_x,
+                                              double *out, ptrdiff_t stride) {
+    for (; n_x >= 4; n_x -= 4, X += 4 * width, out += 4 * stride) {
+        const T *const xs[4] = {X, X + width, X + 2 * width, X + 3 * width};
+        double found[4];
+        for (ptrdiff_t i = 0; i < n_rows; ++i) {
+            OF_T(few_dots)(xs, width, A + i * width, found, 4);
+            for (int k = 0; k < 4; ++k) out[k * stride + i] = found[k];
+        }
     }
-    for (; i < n_rows; ++i, A += width) OF_T(few_dots)(&A, width, x, out + i, 1);
+    for (; n_x > 0; --n_x, X += width, out += stride) {
+        const T *row = A;
+        ptrdiff_t i = 0;
+        for (; i + 4 <= n_rows; i += 4, row += 4 * width) {
+            const T *const rows[4] = {row, row + width, row + 2 * width, row + 3 * width};
+            OF_T(few_dots)(rows, width, X, out + i, 4);
+        }
+        for (; i < n_rows; ++i, row += width) OF_T(few_dots)(&row, width, X, out + i, 1);
+    }
 }
 
 /* q'Ap for the rows of A that begin at `starts` and a whole p */
@@ -113,11 +126,11 @@ FOR_SEVERAL_PROCESSORS static void OF_T(add_four)(T *restrict a, const T *f, con
 }
 
 /* Up to six rows of C = A B in one strip of B's columns. Every cell is one sum in the order of k, so its bits do not
-   depend on how many rows are multiplied at once; BLAS does not promise that. `next` is the column of B to fetch ahead,
-   or NULL: a strip is too narrow for the processor to guess where the next one begins. */
-static inline __attribute__((always_inline)) void OF_T(multiply_strip)(const T *A, ptrdiff_t depth, const T *strip, T *C,
-                                                                       ptrdiff_t width, ptrdiff_t found,
-                                                                       const int rows, const T *next) {
+   depend on how many rows are multiplied at once; BLAS does not promise that. `next` is the column of B, of that width, to
+   fetch ahead, or NULL: a strip is too narrow for the processor to guess where the next one begins. */
+static inline __attribute__((always_inline)) void OF_T(multiply_strip)(const T *const *A, ptrdiff_t depth, const T *strip,
+                                                                       T *const *C, ptrdiff_t found, const int rows,
+                                                                       const T *next, ptrdiff_t width) {
     OF_T(half) low[6], high[6];
 #pragma GCC unroll 6
     for (int r = 0; r < rows; ++r) low[r] = high[r] = (OF_T(half)){0};
@@ -127,8 +140,8 @@ static inline __attribute__((always_inline)) void OF_T(multiply_strip)(const T *
         if (next) __builtin_prefetch(next + k * width);
 #pragma GCC unroll 6
         for (int r = 0; r < rows; ++r) {
-            low[r] += A[r * depth + k] * b_low;
-            high[r] += A[r * depth + k] * b_high;
+            low[r] += A[r][k] * b_low;
+            high[r] += A[r][k] * b_high;
         }
     }
 #pragma GCC unroll 6
@@ -137,21 +150,23 @@ static inline __attribute__((always_inline)) void OF_T(multiply_strip)(const T *
         memcpy(lane, &low[r], sizeof low[r]);
         memcpy(lane + HALF, &high[r], sizeof high[r]);
         if (found == LANES)
-            memcpy(C + r * width, lane, sizeof lane);
+            memcpy(C[r], lane, sizeof lane);
         else
-            memcpy(C + r * width, lane, found * sizeof(T));
+            memcpy(C[r], lane, found * sizeof(T));
     }
 }
 
-/* C = A B for A of n_rows x depth and B of depth x width; `strip` has room for depth * LANES numbers */
-FOR_SEVERAL_PROCESSORS static void OF_T(multiply)(const T *A, ptrdiff_t n_rows, ptrdiff_t depth, const T *B,
-                                                  ptrdiff_t width, T *C, T *strip) {
+/* C = A B at the rows named in `rows`, or at the first n_rows without it, for a B of depth x width; `strip` has room for
+   depth * LANES numbers. */
+FOR_SEVERAL_PROCESSORS static void OF_T(multiply)(const T *A, const ptrdiff_t *rows, ptrdiff_t n_rows, ptrdiff_t depth,
+                                                  const T *B, ptrdiff_t width, T *C, T *strip) {
     if (n_rows <= 3) { /* too few to pay for strips: whole rows of B, the same sums */
         for (ptrdiff_t i = 0; i < n_rows; ++i) {
-            T *restrict c = C + i * width;
+            const ptrdiff_t row = rows ? rows[i] : i;
+            T *restrict c = C + row * width;
             for (ptrdiff_t j = 0; j < width; ++j) c[j] = 0;
             for (ptrdiff_t k = 0; k < depth; ++k) {
-                const T f = A[i * depth + k];
+                const T f = A[row * depth + k];
                 const T *restrict b = B + k * width;
                 for (ptrdiff_t j = 0; j < width; ++j) c[j] += f * b[j];
             }
@@ -160,23 +175,30 @@ FOR_SEVERAL_PROCESSORS static void OF_T(multiply)(const T *A, ptrdiff_t n_rows, 
     }
     for (ptrdiff_t j = 0; j < width; j += LANES) {
         const ptrdiff_t found = width - j < LANES ? width - j : LANES;
-        ptrdiff_t i = 0;
         if (found == LANES) {
             for (ptrdiff_t k = 0; k < depth; ++k) memcpy(strip + k * LANES, B + k * width + j, LANES * sizeof(T));
         } else {
             memset(strip, 0, depth * LANES * sizeof(T));
             for (ptrdiff_t k = 0; k < depth; ++k) memcpy(strip + k * LANES, B + k * width + j, found * sizeof(T));
         }
-        if (n_rows >= 6) {
-            OF_T(multiply_strip)(A, depth, strip, C + j, width, found, 6, B + j + 2 * LANES - 1);
-            i = 6;
+        for (ptrdiff_t i = 0, at_once; i < n_rows; i += at_once) {
+            const T *a[6];
+            T *c[6];
+            at_once = n_rows - i >= 6 ? 6 : n_rows - i >= 2 ? 2 : 1;
+            for (ptrdiff_t r = 0; r < at_once; ++r) {
+                const ptrdiff_t row = rows ? rows[i + r] : i + r;
+                a[r] = A + row * depth;
+                c[r] = C + row * width + j;
+            }
+            if (at_once == 6 && i == 0)
+                OF_T(multiply_strip)(a, depth, strip, c, found, 6, B + j + 2 * LANES - 1, width);
+            else if (at_once == 6)
+                OF_T(multiply_strip)(a, depth, strip, c, found, 6, NULL, 0);
+            else if (at_once == 2)
+                OF_T(multiply_strip)(a, depth, strip, c, found, 2, NULL, 0);
+            else
+                OF_T(multiply_strip)(a, depth, strip, c, found, 1, NULL, 0);
         }
-        for (; i + 6 <= n_rows; i += 6)
-            OF_T(multiply_strip)(A + i * depth, depth, strip, C + i * width + j, width, found, 6, NULL);
-        for (; i + 2 <= n_rows; i += 2)
-            OF_T(multiply_strip)(A + i * depth, depth, strip, C + i * width + j, width, found, 2, NULL);
-        for (; i < n_rows; ++i)
-            OF_T(multiply_strip)(A + i * depth, depth, strip, C + i * width + j, width, found, 1, NULL);
     }
 }
 

@@ -9,10 +9,10 @@ from libc.math cimport isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from .pending cimport fold_mean, read_run
+from .pending cimport GROUP, fold_mean, products_with_terms, read_run
 from .rounds cimport note
 from .rows cimport Pair, RowView, Workspace, floating, read_pair
-from .vectors cimport dot, dots, multiply
+from .vectors cimport dot, multiply
 
 
 def learn(
@@ -28,18 +28,20 @@ def learn(
     cdef Py_ssize_t m = W.shape[0], n = W.shape[1], most = A.shape[0], n_triplets = triplets.shape[0]
     cdef Py_ssize_t longest = min(2 * most, n_triplets)
     cdef Workspace space = Workspace(m, n, sizeof(floating), longest * (m + 2 * n) + 16 * m + (1 + most) * m)
-    cdef Workspace doubles = Workspace(0, 0, sizeof(double), 2 * most)
+    cdef Workspace doubles = Workspace(0, 0, sizeof(double), 2 * GROUP * most)
     cdef Pair *x = &space.pair
     cdef floating *Qs = <floating *>space.take(longest * m)
     cdef floating *Ps = <floating *>space.take(longest * n)
     cdef floating *QsW = <floating *>space.take(longest * n)
     cdef floating *strip = <floating *>space.take(16 * m)
     cdef floating *room = <floating *>space.take((1 + most) * m)
-    cdef double *Aq = <double *>doubles.take(most)
-    cdef double *Bp = <double *>doubles.take(most)
+    cdef double *room_for_Aq = <double *>doubles.take(GROUP * most)
+    cdef double *room_for_Bp = <double *>doubles.take(GROUP * most)
+    cdef double *Aq
+    cdef double *Bp
     cdef floating *q
     cdef floating *p
-    cdef Py_ssize_t t = 0, i = 0, k, run, pending = counts[3], n_updates
+    cdef Py_ssize_t t = 0, i = 0, k, run, pending = counts[3], known = 0, n_updates
     cdef double margin, C_t, share = (1.0 + counts[1]) / (1.0 + counts[0])
     cdef int updates
     with nogil:
@@ -63,14 +65,16 @@ def learn(
                 note(&counts[0], &record[t, 0] if record is not None else NULL, margin, 0, updates)
                 t += 1
                 continue
-            multiply(Qs, run, m, &W[0, 0], n, QsW, strip)
+            multiply(Qs, NULL, run, m, &W[0, 0], n, QsW, strip)
             n_updates = 0
             for i in range(run):
                 q = Qs + i * m
                 p = Ps + i * n
                 margin = dot(QsW + i * n, p, n)
-                dots(&A[0, 0], pending, m, q, Aq)
-                dots(&B[0, 0], pending, n, p, Bp)
+                if i % GROUP == 0:
+                    known = pending
+                Aq = products_with_terms(&A[0, 0], pending, known, m, Qs, i, run, room_for_Aq, most)
+                Bp = products_with_terms(&B[0, 0], pending, known, n, Ps, i, run, room_for_Bp, most)
                 for k in range(pending):
                     margin += steps[k, 0] * Aq[k] * Bp[k]
                 if not isfinite(margin):

@@ -5,6 +5,11 @@ from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dgemm, sgemm
 
 from .rows cimport Pair, Rows, RowView, floating, read_pair, spread
+from .vectors cimport dots
+
+# So many triplets of a run look at the pending terms together, which saves reading these from memory for each.
+cdef enum:
+    GROUP = 4
 
 
 cdef extern from "loops.h" nogil:
@@ -62,6 +67,21 @@ cdef inline Py_ssize_t read_run(
         if not read_whole(x, &Q.rows, &P.rows, &N.rows, triplets + 3 * i, m, Qs + i * m, Ps + i * x.n):
             return i
     return most
+
+
+# A x for triplet i of a run, of which Xs has the rows. The first triplet of a group finds it for all of the group, so that
+# later ones lack only what came in between: from term `known` on, which is the same number for the whole group. Returns where
+# the products are, in `room` for GROUP times `most` of them.
+cdef inline double *products_with_terms(
+    const floating *A, Py_ssize_t pending, Py_ssize_t known, Py_ssize_t width, const floating *Xs, Py_ssize_t i,
+    Py_ssize_t run, double *room, Py_ssize_t most,
+) noexcept nogil:
+    cdef double *mine = room + (i % GROUP) * most
+    if i % GROUP == 0:
+        dots(A, pending, width, Xs + i * width, min(GROUP, run - i), room, most)
+    else:
+        dots(A + known * width, pending - known, width, Xs + i * width, 1, mine + known, most)
+    return mine
 
 
 # W <- W + sum_k factor_k a_k b_k', the factors `stride` apart; `scaled` has room for the a.

@@ -7,16 +7,20 @@ from .rows cimport Pair, floating
 cdef extern from "loops.h" nogil:
     double dot_float(const float *x, const float *y, Py_ssize_t n)
     double dot_double(const double *x, const double *y, Py_ssize_t n)
-    void dots_float(const float *A, Py_ssize_t n_rows, Py_ssize_t width, const float *x, double *out)
-    void dots_double(const double *A, Py_ssize_t n_rows, Py_ssize_t width, const double *x, double *out)
+    void dots_float(
+        const float *A, Py_ssize_t n_rows, Py_ssize_t width, const float *X, Py_ssize_t n_x, double *out, Py_ssize_t stride)
+    void dots_double(
+        const double *A, Py_ssize_t n_rows, Py_ssize_t width, const double *X, Py_ssize_t n_x, double *out, Py_ssize_t stride)
     double form_float(
         const float *A, const Py_ssize_t *starts, const float *q, Py_ssize_t k_q, const float *p, Py_ssize_t width)
     double form_double(
         const double *A, const Py_ssize_t *starts, const double *q, Py_ssize_t k_q, const double *p, Py_ssize_t width)
     void multiply_float(
-        const float *A, Py_ssize_t n_rows, Py_ssize_t depth, const float *B, Py_ssize_t width, float *C, float *strip)
+        const float *A, const Py_ssize_t *rows, Py_ssize_t n_rows, Py_ssize_t depth, const float *B, Py_ssize_t width,
+        float *C, float *strip)
     void multiply_double(
-        const double *A, Py_ssize_t n_rows, Py_ssize_t depth, const double *B, Py_ssize_t width, double *C, double *strip)
+        const double *A, const Py_ssize_t *rows, Py_ssize_t n_rows, Py_ssize_t depth, const double *B, Py_ssize_t width,
+        double *C, double *strip)
     void add_float(float *a, float f, const float *x, Py_ssize_t n)
     void add_double(double *a, double f, const double *x, Py_ssize_t n)
     void add_four_float(
@@ -47,22 +51,23 @@ cdef inline double dot(const floating *x, const floating *y, Py_ssize_t n) noexc
 
 
 cdef inline void dots(
-    const floating *A, Py_ssize_t n_rows, Py_ssize_t width, const floating *x, double *out,
+    const floating *A, Py_ssize_t n_rows, Py_ssize_t width, const floating *X, Py_ssize_t n_x, double *out,
+    Py_ssize_t stride,
 ) noexcept nogil:
     if floating is double:
-        dots_double(A, n_rows, width, x, out)
+        dots_double(A, n_rows, width, X, n_x, out, stride)
     else:
-        dots_float(A, n_rows, width, x, out)
+        dots_float(A, n_rows, width, X, n_x, out, stride)
 
 
 cdef inline void multiply(
-    const floating *A, Py_ssize_t n_rows, Py_ssize_t depth, const floating *B, Py_ssize_t width, floating *C,
-    floating *strip,
+    const floating *A, const Py_ssize_t *rows, Py_ssize_t n_rows, Py_ssize_t depth, const floating *B, Py_ssize_t width,
+    floating *C, floating *strip,
 ) noexcept nogil:
     if floating is double:
-        multiply_double(A, n_rows, depth, B, width, C, strip)
+        multiply_double(A, rows, n_rows, depth, B, width, C, strip)
     else:
-        multiply_float(A, n_rows, depth, B, width, C, strip)
+        multiply_float(A, rows, n_rows, depth, B, width, C, strip)
 
 
 cdef inline void add(floating *a, floating f, const floating *x, Py_ssize_t n) noexcept nogil:
