@@ -7,6 +7,7 @@ from .caltech256_10 import load_caltech256_10
 from .collections import LabelledImages, LabelledTexts
 from .newsgroups import load_20newsgroups
 from .stdlib import load_stdlib
+from .synthetic import make_correlated_features, make_independent_features
 
 __all__ = [
     "DataFileError",
@@ -18,4 +19,6 @@ __all__ = [
     "load_caltech256",
     "load_caltech256_10",
     "load_stdlib",
+    "make_correlated_features",
+    "make_independent_features",
 ]
