@@ -12,39 +12,16 @@ import sysconfig
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._checks import check_integer
 from .._progress import progress_bar
+from .collections import LabelledTexts
 
 TEST_FOLDERS = frozenset({"test", "tests", "idle_test"})
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class LabelledTexts:
-    """Texts with their classes.
-
-    Attributes
-    ----------
-    texts : list of str
-        The documents.
-    labels : ndarray of str, shape (n,)
-        The class of each document.
-    names : list of str
-        What each document is called, for people to read, such as `"json.decoder.JSONDecoder.decode"`.
-    """
-
-    texts: list[str]
-    labels: NDArray[np.str_]
-    names: list[str]
-
-    def __len__(self) -> int:
-        return len(self.texts)
 
 
 def load_stdlib(

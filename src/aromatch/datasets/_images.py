@@ -1,0 +1,169 @@
+"""Images from a folder of class folders, or from a tar file of one: `<class>/<image>.jpg`.
+
+A tar file is read where it lies and never unpacked, so that no name in it can reach a file of this machine.
+Links, devices and whatever else is no plain file are passed over. A name that would leave the folder, a name
+that stands there twice and a member larger than any photograph are signs of a file that is not what it should
+be, and the whole file is refused.
+"""
+
+import tarfile
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+import numpy as np
+
+from .._checks import check_fits_in_memory
+from .._progress import progress_bar
+from ._files import DataFileError
+from .collections import LabelledImages
+
+LARGEST_MEMBER = 2**26
+SUFFIXES = frozenset({".jpg", ".jpeg"})
+
+T = TypeVar("T")
+
+
+def images_in_tar(
+    path: Path,
+    below: str,
+    classes: Sequence[str] | None = None,
+    *,
+    leave_out: Collection[str] = (),
+    show_progress: bool = False,
+) -> LabelledImages:
+    """Read the images `<below>/<class>/<image>` of an uncompressed tar file, sorted by class and name.
+
+    Parameters
+    ----------
+    path : Path
+        The tar file.
+    below : str
+        The folder of the tar file that holds the class folders.
+    classes : sequence of str, optional
+        The classes to read; all of them when it is None.
+    leave_out : collection of str
+        Folders that are no classes.
+    show_progress : bool, default False
+        Show a progress bar where standard error is a terminal.
+
+    Returns
+    -------
+    LabelledImages
+        The images as bytes.
+    """
+    try:
+        # "r:" reads plain tar only: a compressed file could grow without end.
+        with tarfile.open(path, "r:") as archive:
+            members = {}
+            for name, member in _plain_files(archive, path).items():
+                parts = PurePosixPath(name).parts
+                if len(parts) == 3 and parts[0] == below and parts[1] not in leave_out and _is_image(name):
+                    members[parts[1], parts[2]] = member
+            kept = _choose(members, classes, path)
+            check_fits_in_memory(sum(members[key].size for key in kept), f"the images in {path}")
+            images = []
+            with progress_bar(f"reading {path.name}", len(kept), enabled=show_progress) as advance:
+                for key in kept:
+                    file = archive.extractfile(members[key])
+                    assert file is not None  # only links and devices have no file
+                    images.append(file.read())
+                    advance(1)
+    except tarfile.TarError as error:
+        raise DataFileError(f"{path} is not a whole, uncompressed tar file: {error}") from error
+    return _labelled(images, kept)
+
+
+def images_in_folder(
+    root: Path,
+    classes: Sequence[str] | None = None,
+    *,
+    leave_out: Collection[str] = (),
+    at_most: int | None = None,
+) -> LabelledImages:
+    """List the images `<class>/<image>` of a folder, sorted by class and name.
+
+    Parameters
+    ----------
+    root : Path
+        The folder that holds the class folders.
+    classes : sequence of str, optional
+        The classes to list; all of them when it is None.
+    leave_out : collection of str
+        Folders that are no classes.
+    at_most : int, optional
+        Take this many images of each class, the first by name.
+
+    Returns
+    -------
+    LabelledImages
+        The images as paths.
+    """
+    paths = {}
+    for folder in root.iterdir():
+        if folder.is_dir() and folder.name not in leave_out:
+            inside = sorted(path for path in folder.iterdir() if _is_image(path.name) and path.is_file())
+            paths.update({(folder.name, path.name): path for path in inside[:at_most]})
+    kept = _choose(paths, classes, root)
+    return _labelled([paths[key] for key in kept], kept)
+
+
+def check_classes(classes: Sequence[str] | None) -> list[str] | None:
+    """Return class names as a list, or say why they are none."""
+    if classes is None:
+        return None
+    if isinstance(classes, str) or not isinstance(classes, Collection):
+        raise TypeError(f"classes must be a sequence of class names, got {classes!r} ({type(classes).__name__})")
+    names = list(classes)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"classes must hold names of classes, got {name!r} ({type(name).__name__}) among them")
+    if not names:
+        raise ValueError("classes must hold at least one name, got none")
+    return names
+
+
+def _plain_files(archive: tarfile.TarFile, path: Path) -> dict[str, tarfile.TarInfo]:
+    """Give the plain files of a tar file by name, or refuse it."""
+    files: dict[str, tarfile.TarInfo] = {}
+    for member in archive:
+        if not member.isreg() or member.issparse():
+            continue
+        name = member.name.removeprefix("./")
+        parts = PurePosixPath(name).parts
+        if name.startswith("/") or "\\" in name or ".." in parts or not parts:
+            raise DataFileError(f"{path} is refused: it holds {member.name!r}, a name that leaves the folder")
+        if name in files:
+            raise DataFileError(f"{path} is refused: it holds {member.name!r} more than once")
+        if member.size > LARGEST_MEMBER:
+            raise DataFileError(
+                f"{path} is refused: it holds {member.name!r} of {member.size:,} bytes, "
+                f"more than the {LARGEST_MEMBER:,} that an image may have"
+            )
+        files[name] = member
+    return files
+
+
+def _is_image(name: str) -> bool:
+    # Files that begin with a dot are the notes of an operating system about others.
+    return PurePosixPath(name).suffix.lower() in SUFFIXES and not PurePosixPath(name).name.startswith(".")
+
+
+def _choose(found: Collection[tuple[str, str]], classes: Sequence[str] | None, source: Path) -> list[tuple[str, str]]:
+    """Sort the images, those of the chosen classes alone, and see that every class has some."""
+    there = {label for label, _ in found}
+    if not there:
+        raise DataFileError(f"{source} holds no images, expected folders of .jpg files, one folder a class")
+    for name in classes or ():
+        if name not in there:
+            near = get_close_matches(name, there, n=1, cutoff=0.5)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise DataFileError(f"classes names {name!r}, but {source} holds no images of it{hint}")
+    wanted = there if classes is None else set(classes)
+    return sorted(key for key in found if key[0] in wanted)
+
+
+def _labelled(images: list[T], kept: list[tuple[str, str]]) -> LabelledImages:
+    labels = np.array([label for label, _ in kept])
+    return LabelledImages(images, labels, [f"{label}/{name}" for label, name in kept])  # type: ignore[arg-type]
