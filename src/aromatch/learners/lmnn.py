@@ -177,13 +177,15 @@ class LMNN(MetricSimilarity):
             n_iterations += max(1, result.nit)
             newer = result.x.reshape(m, m)
             more, n_beyond = find_impostors(X, newer, classes, targets, most)
-            found = union(found, more)
+            known, found = len(found.impostors), union(found, more)
             before, value = objectives[-1], loss_and_gradient(newer, X, found, self.mu)[0]
             if value < before:
                 L, n_left_out = newer, n_beyond
                 objectives.append(value)
-            if before - value < self.tol * before and (value < before or len(more.impostors) == 0):
-                break
+                if before - value <= self.tol * before:
+                    break
+            elif len(found.impostors) == known:
+                break  # with new impostors the next round starts where this one did, and knows better
         return L, objectives, n_left_out
 
 
