@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import datasets, evaluation, experiments, features, gaussian, learners, store, theory, triplets
-    from .learners import AROW, OASIS, DiagonalAROMA, Euclidean, FactoredAROMA, FullAROMA, load
+    from .learners import AROW, HIER, ITML, LEGO, LMNN, OASIS, DiagonalAROMA, Euclidean, FactoredAROMA, FullAROMA, load
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AROW",
+    "HIER",
+    "ITML",
+    "LEGO",
+    "LMNN",
     "OASIS",
     "DiagonalAROMA",
     "Euclidean",

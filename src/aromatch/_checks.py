@@ -64,6 +64,13 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     return value
 
 
+def check_flag(value: Any, name: str) -> bool:
+    """Return `value` when it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def check_labels(y: ArrayLike, name: str, n_rows: int | None = None) -> NDArray[Any]:
     """Return labels as a 1-D array, one for each row; anything that sorts can be a label."""
     labels = as_array(y, name)

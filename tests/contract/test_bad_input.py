@@ -417,3 +417,103 @@ def test_columns_of_a_data_frame_must_be_those_that_were_learned_on():
 
 def test_the_tables_hold_at_least_sixty_cases():
     assert len(REFUSED) + len(ACCEPTED) >= 60
+
+
+# -- baselines -------------------------------------------------------------------------------------------------
+
+FITTED = [
+    am.Euclidean(),
+    am.ITML(n_constraints=30, random_state=0),
+    am.LEGO(n_constraints=30, random_state=0),
+    am.LMNN(n_neighbors=1, max_iter=5),
+    am.HIER(),
+]
+REFUSED_BY_BASELINES = {
+    "fit, NaN": (lambda m: m.fit(changed(Q, (0, 0), NAN), Y), ValueError, "NaN"),
+    "fit, indices outside": (lambda m: m.fit(csr_with(Q, indices=set_first(99)), Y), ValueError, "not a valid CSR"),
+    "similarity, NaN": (lambda m: m.similarity(changed(Q, (3, 0), NAN)), ValueError, "Q contains NaN or infinity in row 3"),
+    "similarity, wrong width": (lambda m: m.similarity(Q[:, :4]), ValueError, "4 features"),
+    "similarity, too large": (lambda m: m.similarity(Q * 1e150), ValueError, "too large for a model"),
+    "pair_score, too large": (lambda m: m.pair_score(Q * 1e150, None), ValueError, "too large for a model"),
+    "transform, wrong width": (lambda m: m.transform(Q[:, :4]), ValueError, "4 features"),
+    "margins, out of range": (lambda m: m.margins([[0, 1, 12]], Q), ValueError, "other object of triplet"),
+}  # fmt: skip
+REFUSED_WITH_LABELS = {
+    "y too short": (lambda m: m.fit(Q, Y[:5]), ValueError, "inconsistent numbers of samples"),
+    "one class": (lambda m: m.fit(Q, np.zeros(12)), ValueError, "class"),
+    "all labels different": (lambda m: m.fit(Q, np.arange(12)), ValueError, "class"),
+    "NaN label": (lambda m: m.fit(Q, np.where(Y == 0, NAN, Y)), ValueError, "NaN"),
+    "y None": (lambda m: m.fit(Q, None), ValueError, "y"),
+    "one row": (lambda m: m.fit(Q[:1], Y[:1]), ValueError, "n_samples = 1"),
+    "rows too large": (lambda m: m.fit(Q * 1e60, Y), ValueError, "too large to learn"),
+}
+
+
+@pytest.mark.parametrize("model", FITTED, ids=repr)
+@pytest.mark.parametrize("case", [*REFUSED_BY_BASELINES, *REFUSED_WITH_LABELS])
+def test_a_baseline_refuses_bad_input_and_stays_as_it_was(model, case):
+    if case in REFUSED_WITH_LABELS and isinstance(model, am.Euclidean):
+        pytest.skip("Euclidean takes no labels")
+    call, error, message = {**REFUSED_BY_BASELINES, **REFUSED_WITH_LABELS}[case]
+    model = clone(model).fit(Q, Y)
+    before = {name: array.tobytes() for name, array in model._state.items()}
+    with pytest.raises(error, match=message):
+        call(model)
+    assert {name: array.tobytes() for name, array in model._state.items()} == before
+    assert model.n_features_in_ == 6
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (am.ITML(gamma=0), ValueError, "gamma must be greater than 0"),
+        (am.ITML(tol=-1.0), ValueError, "tol must be at least 0"),
+        (am.ITML(max_sweeps=1.5), TypeError, "max_sweeps must be a whole number"),
+        (am.ITML(n_constraints=-1), ValueError, "n_constraints must be at least 0"),
+        (am.ITML(bounds=(1.0,)), ValueError, "bounds must be None or two numbers"),
+        (am.ITML(bounds=(0.0, 1.0)), ValueError, "each of bounds must be greater than 0"),
+        (am.ITML(progress="yes"), TypeError, "progress must be True or False"),
+        (am.ITML(random_state="seed"), TypeError, "random_state"),
+        (am.LEGO(eta=NAN), ValueError, "eta must be a finite number"),
+        (am.LEGO(loss="absolute"), ValueError, "loss must be one of"),
+        (am.LEGO(n_constraints=None), TypeError, "n_constraints must be a whole number"),
+        (am.LEGO(bounds=("a", "b")), ValueError, "bounds must be None or two numbers"),
+        (am.LMNN(n_neighbors=0), ValueError, "n_neighbors must be at least 1"),
+        (am.LMNN(mu=0.0), ValueError, "mu must be greater than 0"),
+        (am.LMNN(mu=1.0), ValueError, "mu must be less than 1"),
+        (am.LMNN(max_iter=-1), ValueError, "max_iter must be at least 0"),
+        (am.LMNN(tol="small"), TypeError, "tol must be a number"),
+        (am.LMNN(max_impostors=0), ValueError, "max_impostors must be at least 1"),
+        (am.LMNN(progress=1), TypeError, "progress must be True or False"),
+        (am.HIER(C=0), ValueError, "C must be greater than 0"),
+        (am.HIER(max_iter=0), ValueError, "max_iter must be at least 1"),
+    ],
+    ids=repr,
+)
+def test_a_baseline_refuses_parameters_that_cannot_be(model, error, message):
+    with pytest.raises(error, match=message):
+        model.fit(Q, Y)
+    assert not hasattr(model, "_state")
+    assert not hasattr(model, "n_features_in_")
+
+
+@pytest.mark.parametrize("learner", [am.ITML, am.LEGO])
+@pytest.mark.parametrize(
+    ("numbers", "is_similar", "message"),
+    [
+        ([[0, 12]], [True], "object of pair number 0"),
+        ([[0, 1]], [1], "is_similar must be 1 booleans"),
+        ([[0, 1]], [True, False], "is_similar must be 1 booleans"),
+        ([[0, 1, 2]], [True], r"pairs must have the shape \(N, 2\)"),
+    ],
+)
+def test_pairs_that_do_not_fit_are_refused(learner, numbers, is_similar, message):
+    with pytest.raises(ValueError, match=message):
+        learner().fit_pairs(numbers, is_similar, Q)
+
+
+def test_a_metric_that_does_not_fit_in_memory_is_refused():
+    wide = sparse.csr_matrix(([1.0, 1.0, 1.0, 1.0], ([0, 1, 2, 3], [0, 1, 2, 4_000_000])), shape=(4, 5_000_000))
+    for model in (am.ITML(), am.LEGO(), am.LMNN()):
+        with pytest.raises(DoesNotFitError, match=r"for 5000000 features would take [\d,]+ bytes"):
+            model.fit(wide, [0, 0, 1, 1])

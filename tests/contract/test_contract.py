@@ -20,6 +20,15 @@ from aromatch.learners import LEARNERS, TripletLearner
 from aromatch.learners import online as online_learners
 
 ONLINE = [learner for learner in LEARNERS.values() if issubclass(learner, TripletLearner)]
+BASELINES = [
+    am.Euclidean(),
+    am.ITML(n_constraints=200, random_state=0),
+    am.LEGO(n_constraints=200, random_state=0),
+    am.LEGO(n_constraints=200, loss="squared", bounds=(1.0, 9.0), random_state=0),
+    am.LMNN(),
+    am.HIER(),
+    am.HIER(hierarchy={0: ("a",), 1: ("a",), 2: ()}),
+]
 CONFIDENT = [learner for learner in ONLINE if hasattr(learner(), "pair_std")]
 # Every option that changes the arithmetic, so that no path is left out.
 CONFIGURATIONS = [
@@ -75,7 +84,8 @@ def whole(matrix):
 
 @parametrize_with_checks(
     [
-        *[learner() for learner in LEARNERS.values()],
+        # Fewer pairs: the default of LEGO is for real data, and there are many checks.
+        *[learner(n_constraints=500) if learner is am.LEGO else learner() for learner in LEARNERS.values()],
         am.DiagonalAROMA(cells="touched"),
         am.OASIS(cells="touched"),
         am.AROW(),
@@ -295,14 +305,18 @@ def test_only_learners_with_a_distribution_offer_standard_deviations():
 def test_pipelines_grids_clones_and_output_containers_work(learner):
     X, y = labelled()
     small = {"n_triplets": 300, "random_state": 0} if learner in ONLINE else {}
+    if learner in (am.ITML, am.LEGO):
+        small = {"n_constraints": 300, "random_state": 0}
+    width = 3 if learner is am.HIER else X.shape[1]  # classes
     pipeline = make_pipeline(StandardScaler(), learner(**small)).fit(X, y)
     assert 0 < pipeline.score(X, y) <= 1
-    assert pipeline.transform(X).shape == X.shape
+    assert pipeline.transform(X).shape == (len(X), width)
     frame = learner(**small).set_output(transform="pandas").fit(X, y).transform(X)
     assert isinstance(frame, pd.DataFrame)
-    assert len(set(frame.columns)) == X.shape[1]
-    if learner in ONLINE:
-        name = "C" if learner is am.OASIS else "r"
+    assert len(set(frame.columns)) == width
+    names = {am.OASIS: "C", am.ITML: "gamma", am.LEGO: "eta", am.HIER: "C"}
+    name = "r" if learner in ONLINE else None
+    if (name := names.get(learner, name)) is not None:
         grid = GridSearchCV(learner(**small), {name: [0.01, 1.0]}, cv=StratifiedKFold(3)).fit(X, y)
         assert grid.best_params_[name] in (0.01, 1.0)
         assert grid.best_score_ > 0.4
@@ -428,3 +442,69 @@ def test_a_parameter_changed_between_two_judgements_is_checked_and_used(model):
     with pytest.raises(ValueError, match=name):
         one_by_one.set_params(**{name: -1.0}).learn_one(Q[0], P[0], P[1])
     assert bits(one_by_one) == bits(in_blocks)
+
+
+# -- baselines: what they are fitted with is labels, and there is no state to go on from ----------------------------
+
+baselines = pytest.mark.parametrize("baseline", BASELINES, ids=repr)
+
+
+@baselines
+def test_a_baseline_gives_the_same_bits_for_the_same_seed_and_the_same_numbers_for_csr(baseline):
+    X, y = labelled()
+    X[X < 0.5] = 0
+    dense = clone(baseline).fit(X, y)
+    assert bits(clone(baseline).fit(X, y)) == bits(dense)
+    for container in (sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix):
+        found = clone(baseline).fit(container(X), y)
+        np.testing.assert_allclose(found.similarity(container(X)), dense.similarity(X), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("learner", [am.ITML, am.LEGO])
+def test_another_seed_draws_other_pairs(learner):
+    X, y = labelled()
+    assert bits(learner(n_constraints=50, random_state=0).fit(X, y)) != bits(
+        learner(n_constraints=50, random_state=1).fit(X, y)
+    )
+
+
+@baselines
+def test_a_baseline_survives_a_file_a_pickle_and_a_copy(baseline, tmp_path):
+    X, y = labelled()
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = clone(baseline).fit(frame, y)
+    model.save(tmp_path / "model")
+    for other in (am.load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), model.copy()):
+        assert type(other) is type(model)
+        assert other.get_params() == model.get_params()
+        assert bits(other) == bits(model)
+        assert other.feature_names_in_.tolist() == list("abcde")
+        np.testing.assert_array_equal(other.similarity(frame), model.similarity(frame))
+        np.testing.assert_array_equal(other.transform(frame), model.transform(frame))
+
+
+@baselines
+def test_a_baseline_modifies_no_input_and_its_readings_are_copies(baseline):
+    X, y = labelled()
+    csr = sparse.csr_matrix(X[:, ::-1])[:, ::-1]
+    before = [array.copy() for array in (X, y, csr.data, csr.indices)]
+    model = clone(baseline).fit(csr, y).fit(X, y)
+    was = bits(model)
+    model.similarity(csr, X)
+    for name in ("M_", "S_", "coef_", "intercept_", "objectives_"):
+        if hasattr(model, name):
+            getattr(model, name)[:] = 7.0
+    assert bits(model) == was
+    for old, new in zip(before, (X, y, csr.data, csr.indices), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+@baselines
+def test_scores_of_a_baseline_agree_with_each_other(baseline):
+    X, y = labelled()
+    model = clone(baseline).fit(X, y)
+    scores = model.similarity(X[:20], X)
+    triplets = np.random.default_rng(0).integers(20, size=(30, 3))
+    i, j, k = triplets.T
+    np.testing.assert_allclose(model.pair_score(X, None, triplets[:, :2]), scores[i, j], atol=1e-9)
+    np.testing.assert_allclose(model.margins(triplets, X), scores[i, j] - scores[i, k], atol=1e-9)

@@ -6,13 +6,21 @@ from .diagonal import DiagonalAROMA
 from .euclidean import Euclidean
 from .factored import FactoredAROMA
 from .full import FullAROMA
+from .hier import HIER, hierarchy_from_dots
+from .itml import ITML
+from .lego import LEGO
+from .lmnn import LMNN
 from .oasis import OASIS
 from .online import Judgement, TripletLearner
 from .registry import LEARNERS, load
 
 __all__ = [
     "AROW",
+    "HIER",
+    "ITML",
     "LEARNERS",
+    "LEGO",
+    "LMNN",
     "OASIS",
     "DiagonalAROMA",
     "Euclidean",
@@ -21,5 +29,6 @@ __all__ = [
     "Judgement",
     "Similarity",
     "TripletLearner",
+    "hierarchy_from_dots",
     "load",
 ]

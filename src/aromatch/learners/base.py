@@ -6,18 +6,19 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._rows import Matrix, MatrixLike, as_matrix, check_structure, read_all
 from ..evaluation import evaluate_retrieval
 from ..store import write_model
 from .files import to_parts
-from .inputs import check_pairs, check_triplets, check_width, feature_names
+from .inputs import LARGEST_SQUARE_IN_FIT, check_pairs, check_triplets, check_width, feature_names
 
 
 class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -28,6 +29,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """
 
     _state: dict[str, NDArray[Any]]
+    _needs_labels: ClassVar[bool] = True
 
     # -- hooks --------------------------------------------------------------------------------------------
 
@@ -119,6 +121,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.target_tags.required = self._needs_labels
         return tags
 
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
@@ -149,6 +152,20 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         self._check_square(read_all(X, "X").largest_square)
         return X
+
+    def _check_labelled(self, X: MatrixLike, y: ArrayLike) -> tuple[Matrix, NDArray[Any]]:
+        """Check what `fit` of a learner from labels gets: rows in float64, at least two, and their labels."""
+        check_structure(X, "X")
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_classification_targets(y)
+        if X.shape[0] < 2:
+            raise ValueError(f"X must have at least two rows to compare, got n_samples = {X.shape[0]}")
+        if (square := read_all(X, "X").largest_square) > LARGEST_SQUARE_IN_FIT:
+            raise ValueError(
+                f"X has a row with |x|^2 = {square:.1e}, over {LARGEST_SQUARE_IN_FIT:.0e}, too large to learn"
+            )
+        self.n_object_features_in_ = X.shape[1]
+        return X, np.asarray(y)
 
     def _check_both(self, Q: Any, P: Any) -> tuple[Matrix, Matrix]:
         check_is_fitted(self)

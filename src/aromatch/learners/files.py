@@ -34,7 +34,7 @@ def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
         elif isinstance(value, Real) and not isinstance(value, bool | np.bool_ | Integral):
             parameters[name] = float(value)
         else:
-            parameters[name] = value.item() if isinstance(value, np.generic) else value
+            parameters[name] = _as_header(value)
     names = getattr(model, "feature_names_in_", None)
     header = {
         "learner": type(model).__name__,
@@ -46,6 +46,26 @@ def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
     return header, arrays
 
 
+def _as_header(value: Any) -> Any:
+    """Give a parameter in the form that a header has, which knows neither tuples nor keys other than text."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple):
+        return {"tuple": [_as_header(part) for part in value]}
+    if isinstance(value, Mapping):
+        return {"mapping": [[_as_header(key), _as_header(part)] for key, part in value.items()]}
+    return value
+
+
+def _from_header(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"tuple"}:
+            return tuple(_from_header(part) for part in value["tuple"])
+        if set(value) == {"mapping"}:
+            return {_from_header(key): _from_header(part) for key, part in value["mapping"]}
+    return value
+
+
 def _as_stored(array: NDArray[Any]) -> NDArray[Any]:
     return array if array.dtype == np.float32 else array.astype(np.float64)
 
@@ -55,7 +75,7 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners
     name = header["learner"]
     if name not in learners:
         raise ValueError(f"its learner is {name!r}, expected one of {', '.join(learners)}")
-    parameters = dict(header["parameters"])
+    parameters = {name: _from_header(value) for name, value in header["parameters"].items()}
     state: dict[str, NDArray[Any]] = {}
     matrices: dict[str, dict[str, NDArray[Any]]] = {}
     for key, array in arrays.items():

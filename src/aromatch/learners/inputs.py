@@ -42,6 +42,8 @@ FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 _ROWS_AT_ONCE = 2**12
 # Numbers beyond these could overflow inside an update: squares of rows, squares over r, W at the start.
 LARGEST: dict[Precision, float] = {FLOAT64: 1e200, FLOAT32: 1e25}
+# Of a row that a baseline learns from: fourth powers of it must not overflow.
+LARGEST_SQUARE_IN_FIT = 1e90
 # Largest |q|^2 |p|^2 / r of a covariance matrix: beyond, rounding can turn what a downdate leaves negative.
 LARGEST_SCALE_OF_A_COVARIANCE: dict[Precision, float] = {FLOAT64: 1e11, FLOAT32: 1e6}
 _PRECISIONS = {

@@ -275,11 +275,6 @@ class TripletLearner(Similarity):
 
     # -- inside -------------------------------------------------------------------------------------------
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
-
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
         super()._check_state(state, m, n)
         self._check_common_params()
@@ -323,8 +318,7 @@ class TripletLearner(Similarity):
         r = self._check_params()
         checks.check_integer(self.n_triplets, "n_triplets", at_least=0)
         check_dtype(self.dtype)
-        if not isinstance(self.progress, bool | np.bool_):
-            raise TypeError(f"progress must be True or False, got {self.progress!r}")
+        checks.check_flag(self.progress, "progress")
         return r
 
     def _check_widths(self, Q: Matrix | RowView, P: Matrix | RowView, q_name: str = "Q", p_name: str = "P") -> None:

@@ -10,10 +10,15 @@ from .euclidean import Euclidean
 from .factored import FactoredAROMA
 from .files import from_parts
 from .full import FullAROMA
+from .hier import HIER
+from .itml import ITML
+from .lego import LEGO
+from .lmnn import LMNN
 from .oasis import OASIS
 
 LEARNERS: Mapping[str, type[Similarity]] = {
-    learner.__name__: learner for learner in (DiagonalAROMA, FactoredAROMA, FullAROMA, OASIS, Euclidean)
+    learner.__name__: learner
+    for learner in (DiagonalAROMA, FactoredAROMA, FullAROMA, OASIS, Euclidean, ITML, LEGO, LMNN, HIER)
 }
 
 
