@@ -166,6 +166,9 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
     def _settings(self) -> dict[str, Any]:
         """Return the settings that the numbers depend on, checked."""
         patch_size = check_integer(self.patch_size, "patch_size", at_least=2)
+        for name in ("scales", "colour_bins"):
+            if not isinstance(getattr(self, name), Iterable):
+                raise TypeError(f"{name} must be a sequence of numbers, got {getattr(self, name)!r}")
         bins = tuple(check_integer(number, "colour_bins", at_least=1) for number in self.colour_bins)
         scales = tuple(check_number(scale, "scales", above=0) for scale in self.scales)
         if len(bins) != 3:
@@ -174,7 +177,8 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
             raise ValueError(f"scales must be at least one number, none above 1, got {self.scales!r}")
         if self.longest_side is not None:
             check_integer(self.longest_side, "longest_side", at_least=1)
-        check_integer(self.n_jobs, "n_jobs", at_least=-(2**31))
+        if check_integer(self.n_jobs, "n_jobs", at_least=-(2**31)) == 0:
+            raise ValueError("n_jobs must not be 0: a number of processes, or -1 for one a core")
         return {
             "patch_size": patch_size,
             "stride": check_integer(self.stride, "stride", at_least=1),
@@ -197,7 +201,7 @@ def _work(
     cache: Path | None,
 ) -> Any:
     name = f"images[{at}]" + ("" if isinstance(picture, bytes | np.ndarray) else f" ({os.fspath(picture)})")
-    kind, file = content(picture)
+    kind, file = content(picture, name)
     if cache is None:
         return function(patches.describe(open_picture(picture, file, name), **settings), at)
     digest = hashlib.sha256(json.dumps([VERSION, settings], sort_keys=True).encode())

@@ -152,7 +152,7 @@ def describe(
     blocks = []
     for scale in scales:
         width, height = (max(1, round(side * shrink * scale)) for side in picture.size)
-        # BOX averages the pixels that become one, for whole reductions exactly.
+        # BOX is the plain mean of the pixels that become one, and fast.
         same = (width, height) == picture.size
         seen = picture if same else picture.resize((width, height), Image.Resampling.BOX)
         rgb, grey = (_at_least(np.asarray(image), patch_size) for image in (seen, seen.convert("L")))

@@ -51,11 +51,12 @@ def check_pictures(images: Any) -> list[Any]:
     return pictures
 
 
-def content(picture: Picture) -> tuple[bytes, bytes]:
+def content(picture: Picture, name: str) -> tuple[bytes, bytes]:
     """Give what identifies a picture: what kind of thing it is, and all of its bytes. A file is read here."""
     if isinstance(picture, bytes):
         return b"file", picture
     if isinstance(picture, np.ndarray):
+        _check_shape(picture, name)
         return f"array {picture.dtype.str} {picture.shape}".encode(), picture.tobytes()
     return b"file", Path(picture).read_bytes()
 
@@ -110,23 +111,27 @@ def _wide(values: NDArray[Any]) -> NDArray[Any]:
 def _as_bytes(values: NDArray[Any], name: str) -> NDArray[np.uint8]:
     """Return an array of grey values, RGB or RGBA as (height, width, 3) bytes."""
     array = as_array(values, name)
-    if array.ndim == 2:
-        array = array[:, :, None]
-    if array.ndim != 3 or array.shape[2] not in (1, 3, 4):
-        raise ValueError(
-            f"{name} must have the shape (height, width), (height, width, 3) or (height, width, 4), got {values.shape}"
-        )
+    _check_shape(array, name)
+    array = array.reshape(*array.shape[:2], -1)
     height, width, channels = array.shape
-    if height == 0 or width == 0:
-        raise ValueError(f"{name} has no pixels: its shape is {values.shape}")
-    if height * width > MAX_PIXELS:
-        raise ValueError(f"{name} has {width} x {height} pixels, more than {MAX_PIXELS:,}")
     scaled = _in_unit(array, name) * 255.0
     if channels == 4:
         opacity = scaled[:, :, 3:] / 255.0
         scaled = scaled[:, :, :3] * opacity + 255.0 * (1.0 - opacity)
     eight_bits: NDArray[np.uint8] = np.rint(scaled).astype(np.uint8)
     return np.ascontiguousarray(np.broadcast_to(eight_bits, (height, width, 3)))
+
+
+def _check_shape(array: NDArray[Any], name: str) -> None:
+    if array.ndim not in (2, 3) or array.shape[2:] not in ((), (1,), (3,), (4,)):
+        raise ValueError(
+            f"{name} must have the shape (height, width), (height, width, 3) or (height, width, 4), got {array.shape}"
+        )
+    height, width = array.shape[:2]
+    if height == 0 or width == 0:
+        raise ValueError(f"{name} has no pixels: its shape is {array.shape}")
+    if height * width > MAX_PIXELS:
+        raise ValueError(f"{name} has {width} x {height} pixels, more than {MAX_PIXELS:,}")
 
 
 def _in_unit(array: NDArray[Any], name: str) -> NDArray[np.float64]:
