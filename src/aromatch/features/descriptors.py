@@ -37,7 +37,7 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
     patch_size : int, default 24
         The side of a patch in pixels. Small patches give many simple words, large ones few that are seldom
         the same twice. A picture smaller than a patch is continued, mirrored at its edges.
-    stride : int, default 8
+    stride : int, default 12
         How many pixels one patch begins after the other; less than `patch_size` makes them overlap. Half the
         stride means four times the patches.
     scales : sequence of float, default (1.0, 0.5, 0.25)
@@ -74,7 +74,7 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
         self,
         patch_size: int = 24,
         *,
-        stride: int = 8,
+        stride: int = 12,
         scales: Iterable[float] = (1.0, 0.5, 0.25),
         longest_side: int | None = 300,
         colour_space: str = "opponent",

@@ -128,7 +128,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
         n_words: int = 1000,
         *,
         patch_size: int = 24,
-        stride: int = 8,
+        stride: int = 12,
         scales: Iterable[float] = (1.0, 0.5, 0.25),
         longest_side: int | None = 300,
         colour_space: str = "opponent",
