@@ -5,8 +5,8 @@
     python benchmarks/image_pipeline.py test default paper --triplets 200000    # once, when all is chosen: fold 0
 
 Prints a row of a Markdown table for each setting: words an image, then precision at 1, at 10 and mAP of each method.
-Names of settings after the part take only these, and `--method` only some methods. Data is read from the tar files in the folder AROMATCH_DATA;
-descriptors are kept in the folder AROMATCH_CACHE, when that is set.
+Names of settings after the part take only these, and `--method` only some methods. Data is read from the tar files
+in the folder AROMATCH_DATA; descriptors are kept in the folder AROMATCH_CACHE, when that is set.
 
 Folds are `StratifiedKFold(5, shuffle=True, random_state=0)` of the images sorted by path. "validation" never touches
 the test part of fold 0: a fourth of the training part takes its place, and the dictionary is learned from the rest.

@@ -16,7 +16,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.pipeline import make_pipeline
 
 from aromatch.features import ImageFeatures, PatchDescriptors, descriptors, patches, pictures
-from aromatch.features.image import scaled
+from aromatch.features.image import _sample, scaled
 
 RNG = np.random.default_rng(0)
 SMALL = {"patch_size": 16, "stride": 8, "n_words": 12, "n_samples": 2000, "random_state": 0}
@@ -535,6 +535,18 @@ def test_the_same_seed_gives_the_same_bits_and_another_another_dictionary():
     generators = [np.random.default_rng(5), np.random.RandomState(5), None]
     for random_state in generators:
         ImageFeatures(**{**SMALL, "random_state": random_state}).fit(images)
+
+
+def test_every_image_gives_its_own_draw_of_patches_without_repetition():
+    counts = np.arange(50)[:, None]
+    draws = [
+        _sample(counts, at, scale=lambda rows: rows, seed=seed, n=20).ravel().tolist()
+        for at in (0, 1)
+        for seed in (0, 1)
+    ]
+    assert all(len(set(draw)) == 20 for draw in draws)
+    assert len(set(map(tuple, draws))) == 4
+    assert sorted(_sample(counts, 0, scale=lambda rows: rows, seed=0, n=99).ravel()) == list(range(50))
 
 
 def test_two_processes_give_the_same_bits_as_one(tmp_path):

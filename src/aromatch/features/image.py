@@ -283,7 +283,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
         return partial(scaled, scaling=check_choice(self.scaling, "scaling", SCALINGS), colour_weight=weight)
 
     def _weighed(self, counts: Any) -> Any:
-        counts = counts.copy()
+        """Turn counts into vectors; the counts are used up."""
         if self.term_weight == "sqrt":
             np.sqrt(counts.data, out=counts.data)
         elif self.term_weight == "log":
