@@ -299,7 +299,7 @@ def test_a_small_file_that_claims_to_be_a_huge_picture_is_refused_before_it_is_u
             PatchDescriptors().transform([file.getvalue()])
 
 
-@pytest.mark.parametrize("images", [photographs(1)[0][:, :, 0], "a.png", b"bytes", 5, None])
+@pytest.mark.parametrize("images", [photographs(1)[0][:, :, 0], photographs(1)[0], "a.png", b"a", 5, None])
 def test_one_picture_in_the_place_of_a_sequence_is_refused(images):
     with pytest.raises(TypeError, match="images must be a sequence of pictures"):
         PatchDescriptors().transform(images)

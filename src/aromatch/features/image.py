@@ -36,6 +36,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from .._checks import check_choice, check_integer, check_number, random_generator
+from .._progress import progress_bar
 from .descriptors import PatchDescriptors
 from .patches import N_PATTERNS
 from .pictures import Picture, check_pictures
@@ -196,7 +197,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, images: Iterable[Picture], y: Any = None) -> Any:
-        """Learn the dictionary and give the vectors of the training images, which are read once.
+        """Learn the dictionary and give the vectors of the training images, each unpacked once.
 
         Parameters
         ----------
@@ -219,7 +220,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
         with ExitStack() as until_the_end:
             cache = self.cache
             if cache is None:
-                # There are two passes over the patches; the second one finds them here and reads no image.
+                # There are two passes over the patches; the second one finds them here and unpacks no image.
                 cache = until_the_end.enter_context(TemporaryDirectory(prefix="aromatch-"))
             patches = self._descriptors(cache)
             some = partial(_sample, scale=scale, seed=seed, n=-(-n_samples // len(pictures)))
@@ -231,7 +232,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
                 )
             dictionary = MiniBatchKMeans(n_words, batch_size=4096, n_init=1, max_iter=30, random_state=seed)
             # On one thread the same seed gives the same bits on any number of cores.
-            with threadpool_limits(limits=1):
+            with threadpool_limits(limits=1), progress_bar("finding words", 1, enabled=self.progress):
                 dictionary.fit(sample)
             counts = _bags(patches, pictures, dictionary, scale)
         self._dictionary = dictionary

@@ -36,7 +36,9 @@ def require_image_extra() -> None:
 
 def check_pictures(images: Any) -> list[Any]:
     """Return the pictures as a list, or say which of them is nothing that can be read."""
-    single = isinstance(images, str | bytes | os.PathLike) or (isinstance(images, np.ndarray) and images.ndim == 2)
+    single = isinstance(images, str | bytes | os.PathLike)
+    if isinstance(images, np.ndarray):
+        single = images.ndim == 2 or (images.ndim == 3 and images.shape[2] in (3, 4))
     if single or not isinstance(images, Iterable):
         raise TypeError(f"images must be a sequence of pictures, got {type(images).__name__}")
     pictures = list(images)
