@@ -1,0 +1,241 @@
+"""Descriptors of the patches of many pictures: in parallel, and from a cache where they were computed before.
+
+A cache file is named by the SHA-256 of everything that its numbers depend on: the bytes of the picture, the
+settings and the version of the computation. So a renamed picture is found, a changed one is not, and other
+settings never read each other's files. Weights and scalings come later and cost no new descriptors.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from math import prod
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from .._checks import check_choice, check_integer, check_number
+from .._progress import progress_bar
+from . import patches
+from .pictures import Picture, check_pictures, content, open_picture, require_image_extra
+
+# To be raised whenever the same picture and settings give other numbers: old cache files are then not found.
+VERSION = 1
+# Starting processes takes about as long as this many pictures.
+FEW = 32
+
+
+class PatchDescriptors(TransformerMixin, BaseEstimator):
+    """Counts of texture patterns and of colours in overlapping square patches. It learns nothing.
+
+    Parameters
+    ----------
+    patch_size : int, default 24
+        The side of a patch in pixels. Small patches give many simple words, large ones few that are seldom
+        the same twice. A picture smaller than a patch is continued, mirrored at its edges.
+    stride : int, default 12
+        How many pixels one patch begins after the other; less than `patch_size` makes them overlap. Half the
+        stride means four times the patches.
+    scales : sequence of float, default (1.0, 0.5, 0.25)
+        The picture is also looked at reduced to these sizes. A patch then covers more of it, and patterns are
+        found that are coarser.
+    longest_side : int or None, default 300
+        Larger pictures are first reduced so that their longer side has this many pixels. None keeps them as
+        they are; a photograph from a camera then has some hundred thousand patches.
+    colour_space : "opponent", "rgb", "hsv" or "lab", default "opponent"
+        The coordinates that are cut into bins. "opponent" is light, red against green and yellow against blue.
+    colour_bins : three ints, default (5, 5, 5)
+        How many bins each coordinate is cut into. Odd numbers leave nearly grey colours in one bin of an
+        opponent axis.
+    cache : path or None, default None
+        A folder to keep descriptors in. None keeps nothing.
+    n_jobs : int, default -1
+        The number of processes; -1 is one for each core. The result does not depend on it.
+    progress : bool, default False
+        Show a progress bar where standard error is a terminal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aromatch.features import PatchDescriptors
+    >>> stripes = np.tile(np.repeat([0, 255], 4), (64, 8)).astype(np.uint8)
+    >>> counts, = PatchDescriptors(patch_size=32, stride=16, scales=[1.0]).transform([stripes])
+    >>> counts.shape  # 3 x 3 patches; 59 patterns and 125 colours
+    (9, 184)
+    >>> counts[:, :59].sum(axis=1).tolist() == [32 * 32] * 9
+    True
+    """
+
+    def __init__(
+        self,
+        patch_size: int = 24,
+        *,
+        stride: int = 12,
+        scales: Iterable[float] = (1.0, 0.5, 0.25),
+        longest_side: int | None = 300,
+        colour_space: str = "opponent",
+        colour_bins: Iterable[int] = (5, 5, 5),
+        cache: str | os.PathLike[str] | None = None,
+        n_jobs: int = -1,
+        progress: bool = False,
+    ) -> None:
+        self.patch_size = patch_size
+        self.stride = stride
+        self.scales = scales
+        self.longest_side = longest_side
+        self.colour_space = colour_space
+        self.colour_bins = colour_bins
+        self.cache = cache
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def fit(self, images: Any = None, y: Any = None) -> Self:
+        """Check the settings; there is nothing to learn.
+
+        Parameters
+        ----------
+        images, y : ignored
+            Here because scikit-learn passes them.
+
+        Returns
+        -------
+        PatchDescriptors
+            The transformer itself.
+        """
+        self._settings()
+        return self
+
+    def transform(self, images: Iterable[Picture]) -> list[NDArray[Any]]:
+        """Describe every patch of every picture.
+
+        Parameters
+        ----------
+        images : iterable of paths, bytes of picture files, or arrays
+            Arrays are (height, width) grey values, (height, width, 3) RGB or (height, width, 4) RGBA: bytes,
+            16-bit numbers, or floats from 0 to 1.
+
+        Returns
+        -------
+        list of ndarray of uint16, each of shape (n_patches, 59 + number of colour bins)
+            How often each pattern and each colour occurs in each patch: the scales one after the other, the
+            patches of each row by row.
+        """
+        return list(self.each(images, _unchanged))
+
+    def each(
+        self,
+        images: Iterable[Picture],
+        function: Callable[[NDArray[Any], int], Any],
+        doing: str = "describing pictures",
+    ) -> Iterator[Any]:
+        """Describe each picture and give what a function makes of that, which runs beside it in its process.
+
+        Parameters
+        ----------
+        images : iterable of pictures
+            As for `transform`.
+        function : callable
+            Takes the counts of one picture and its number. It has to be known to other processes by name.
+        doing : str
+            What the progress bar says.
+
+        Yields
+        ------
+        object
+            What the function returned, in the order of the pictures.
+        """
+        from joblib import Parallel, delayed
+
+        require_image_extra()
+        settings = self._settings()
+        pictures = check_pictures(images)
+        cache = None if self.cache is None else Path(self.cache)
+        if cache is not None:
+            cache.mkdir(parents=True, exist_ok=True)
+        jobs = (delayed(_work)(function, picture, at, settings, cache) for at, picture in enumerate(pictures))
+        n_jobs = 1 if len(pictures) <= FEW else self.n_jobs
+        with progress_bar(doing, len(pictures), enabled=self.progress) as advance:
+            for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+                yield result
+                advance(1)
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the settings that the numbers depend on, checked."""
+        patch_size = check_integer(self.patch_size, "patch_size", at_least=2)
+        for name in ("scales", "colour_bins"):
+            if not isinstance(getattr(self, name), Iterable):
+                raise TypeError(f"{name} must be a sequence of numbers, got {getattr(self, name)!r}")
+        bins = tuple(check_integer(number, "colour_bins", at_least=1) for number in self.colour_bins)
+        scales = tuple(check_number(scale, "scales", above=0) for scale in self.scales)
+        if len(bins) != 3:
+            raise ValueError(f"colour_bins must be three numbers, got {self.colour_bins!r}")
+        if not scales or max(scales) > 1:
+            raise ValueError(f"scales must be at least one number, none above 1, got {self.scales!r}")
+        if self.longest_side is not None:
+            check_integer(self.longest_side, "longest_side", at_least=1)
+        if check_integer(self.n_jobs, "n_jobs", at_least=-(2**31)) == 0:
+            raise ValueError("n_jobs must not be 0: a number of processes, or -1 for one a core")
+        return {
+            "patch_size": patch_size,
+            "stride": check_integer(self.stride, "stride", at_least=1),
+            "scales": scales,
+            "longest_side": self.longest_side,
+            "colour_space": check_choice(self.colour_space, "colour_space", patches.COLOUR_SPACES),
+            "colour_bins": bins,
+        }
+
+
+def _unchanged(counts: NDArray[Any], number: int) -> NDArray[Any]:
+    return counts
+
+
+def _work(
+    function: Callable[[NDArray[Any], int], Any],
+    picture: Picture,
+    at: int,
+    settings: dict[str, Any],
+    cache: Path | None,
+) -> Any:
+    name = f"images[{at}]" + ("" if isinstance(picture, bytes | np.ndarray) else f" ({os.fspath(picture)})")
+    kind, file = content(picture, name)
+    if cache is None:
+        return function(patches.describe(open_picture(picture, file, name), **settings), at)
+    digest = hashlib.sha256(json.dumps([VERSION, settings], sort_keys=True).encode())
+    digest.update(kind + b"\0")
+    digest.update(file)
+    path = cache / f"{digest.hexdigest()}.npz"
+    counts = _read(path, patches.N_PATTERNS + prod(settings["colour_bins"]), settings["patch_size"] ** 2)
+    if counts is None:
+        counts = patches.describe(open_picture(picture, file, name), **settings)
+        _write(path, counts)
+    return function(counts, at)
+
+
+def _read(path: Path, n_columns: int, area: int) -> NDArray[Any] | None:
+    """Return what a cache file holds, or None when it is not there or not whole."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            counts: NDArray[Any] = file["counts"]
+    except Exception:  # whatever a damaged file makes NumPy raise, the picture is still there
+        return None
+    if counts.ndim != 2 or counts.dtype.kind != "u" or counts.shape[1] != n_columns:
+        return None
+    # The sums are known: an old file in a new place, or a flipped bit that the check sum let through, fails here.
+    whole = (counts.sum(axis=1, dtype=np.int64) == 2 * area).all()
+    return counts if len(counts) and whole else None
+
+
+def _write(path: Path, counts: NDArray[Any]) -> None:
+    """Write a cache file in one step: another process sees all of it or nothing."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez_compressed(file, counts=counts)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

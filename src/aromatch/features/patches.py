@@ -1,0 +1,169 @@
+"""What a patch of a picture looks like: a histogram of its texture and a histogram of its colours.
+
+Texture is the uniform local binary pattern LBP(8, 2) (Ojala, Pietikäinen & Mäenpää 2002). Around each pixel c the
+picture is read at 8 points of a circle of radius 2, between pixels by bilinear interpolation, and each point gives
+one bit: is it at least as bright as c? Read around the circle, a pattern is uniform when its bits change at most
+twice. There are 58 uniform patterns (8 * 7 edges and corners, all ones, all zeros); all others share a 59th bin.
+Only comparisons count, so a change of exposure or contrast leaves the histogram as it is.
+
+Colour is a joint histogram of the three coordinates of a colour space, cut into equal bins.
+
+Patches are squares that overlap, on a grid with the same margin on both sides. To count many of them at once, the
+picture is cut into cells of g = gcd(patch size, stride) pixels and the codes of each cell are counted. With I the
+sums of these counts over all cells above and to the left, a patch that begins at cell (i, j) and is k = size / g
+cells wide has the counts
+
+    I[i + k, j + k] - I[i, j + k] - I[i + k, j] + I[i, j],
+
+whole numbers, exactly those of a loop over the pixels of each patch.
+
+T. Ojala, M. Pietikäinen and T. Mäenpää, "Multiresolution gray-scale and rotation invariant texture classification
+with local binary patterns", IEEE PAMI 24(7), 2002.
+"""
+
+from functools import lru_cache
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+N_PATTERNS = 59
+RADIUS = 2
+COLOUR_SPACES = ("rgb", "hsv", "lab", "opponent")
+# Colours are rounded to 6 bits a channel, so that any colour space is one look-up in a table of 2^18 bins.
+COLOUR_BITS = 6
+
+
+def texture_codes(channel: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Give the LBP(8, 2) bin, 0 to 58, of every pixel; outside of its edges a picture goes on mirrored.
+
+    >>> bool((texture_codes(np.zeros((4, 5), dtype=np.uint8)) == 57).all())  # nothing is darker than its neighbour
+    True
+    """
+    from skimage import feature
+
+    local_binary_pattern: Any = feature.local_binary_pattern  # scikit-image calls itself typed, but this is not
+    # scikit-image takes the world outside for black, which would draw an edge around every picture.
+    padded = np.pad(channel, RADIUS + 1, mode="symmetric")
+    inner = slice(RADIUS + 1, -RADIUS - 1)
+    codes = local_binary_pattern(padded, 8, RADIUS, method="nri_uniform")[inner, inner]
+    return np.asarray(codes, dtype=np.int64)
+
+
+def colour_codes(rgb: NDArray[np.uint8], space: str, bins: tuple[int, int, int]) -> NDArray[np.int64]:
+    """Give the bin of the colour of every pixel."""
+    red, green, blue = np.moveaxis(rgb >> (8 - COLOUR_BITS), 2, 0)
+    return np.asarray(_colour_table(space, bins)[red, green, blue])
+
+
+@lru_cache(maxsize=8)
+def _colour_table(space: str, bins: tuple[int, int, int]) -> NDArray[np.int64]:
+    from skimage import color
+
+    levels = (np.arange(2**COLOUR_BITS) + 0.5) / 2**COLOUR_BITS
+    rgb = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), axis=-1)
+    if space == "rgb":
+        coordinates = rgb
+    elif space == "hsv":
+        coordinates = color.rgb2hsv(rgb)
+    elif space == "lab":
+        # Few colours of photographs are further than 50 from grey; those fall into the outermost bins.
+        coordinates = (color.rgb2lab(rgb) + np.array([0.0, 50.0, 50.0])) / 100.0
+    else:
+        red, green, blue = np.moveaxis(rgb, 3, 0)
+        light, red_green, yellow_blue = (red + green + blue) / 3, red - green, (red + green) / 2 - blue
+        coordinates = np.stack([light, red_green + 0.5, yellow_blue + 0.5], axis=-1)
+    place = np.clip((coordinates * bins).astype(np.int64), 0, np.array(bins) - 1)
+    return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(place, 3, 0)), bins), dtype=np.int64)
+
+
+def grid(length: int, patch_size: int, stride: int) -> NDArray[np.int64]:
+    """Give where patches begin along a side: every `stride` pixels, the rest shared by both ends.
+
+    >>> grid(70, patch_size=32, stride=16)
+    array([ 3, 19, 35])
+    """
+    steps = (length - patch_size) // stride
+    return (length - patch_size - steps * stride) // 2 + stride * np.arange(steps + 1)
+
+
+def count_in_patches(codes: NDArray[np.int64], n_bins: int, patch_size: int, stride: int) -> NDArray[np.int64]:
+    """Count each code in each patch.
+
+    Parameters
+    ----------
+    codes : ndarray of int64, shape (height, width)
+        A number from 0 to `n_bins` - 1 for each pixel; both sides at least `patch_size`.
+    n_bins : int
+        The number of codes.
+    patch_size, stride : int
+        The side of a patch, and how far the next one is.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_patches, n_bins)
+        The patches row by row, as they lie in the picture.
+
+    Examples
+    --------
+    >>> count_in_patches(np.array([[0, 0, 1, 1], [0, 2, 1, 1]]), n_bins=3, patch_size=2, stride=1)
+    array([[3, 0, 1],
+           [1, 2, 1],
+           [0, 4, 0]])
+    """
+    rows, columns = (grid(length, patch_size, stride) for length in codes.shape)
+    cell = gcd(patch_size, stride)
+    covered = codes[rows[0] : rows[-1] + patch_size, columns[0] : columns[-1] + patch_size]
+    height, width = covered.shape[0] // cell, covered.shape[1] // cell
+    cell_of = (np.arange(covered.shape[0]) // cell)[:, None] * width + np.arange(covered.shape[1]) // cell
+    in_cells = np.bincount((cell_of * n_bins + covered).ravel(), minlength=height * width * n_bins)
+    sums = np.zeros((height + 1, width + 1, n_bins), dtype=np.int64)
+    sums[1:, 1:] = in_cells.reshape(height, width, n_bins).cumsum(axis=0).cumsum(axis=1)
+    top, left = ((starts - starts[0]) // cell for starts in (rows, columns))
+    bottom, right = top + patch_size // cell, left + patch_size // cell
+    counts = sums[bottom][:, right] - sums[top][:, right] - sums[bottom][:, left] + sums[top][:, left]
+    return np.asarray(counts.reshape(-1, n_bins))
+
+
+def describe(
+    picture: "Image.Image",
+    *,
+    patch_size: int,
+    stride: int,
+    scales: tuple[float, ...],
+    longest_side: int | None,
+    colour_space: str,
+    colour_bins: tuple[int, int, int],
+) -> NDArray[Any]:
+    """Count patterns and colours in every patch of a picture, at every scale.
+
+    Returns
+    -------
+    ndarray of uint16, shape (n_patches, 59 + number of colour bins)
+        Each half of a row sums to the area of a patch. (uint32 where that does not fit.)
+    """
+    from PIL import Image
+
+    shrink = 1.0 if longest_side is None else min(1.0, longest_side / max(picture.size))
+    blocks = []
+    for scale in scales:
+        width, height = (max(1, round(side * shrink * scale)) for side in picture.size)
+        # BOX is the plain mean of the pixels that become one, and fast.
+        same = (width, height) == picture.size
+        seen = picture if same else picture.resize((width, height), Image.Resampling.BOX)
+        rgb, grey = (_at_least(np.asarray(image), patch_size) for image in (seen, seen.convert("L")))
+        texture = count_in_patches(texture_codes(grey), N_PATTERNS, patch_size, stride)
+        colours = colour_codes(rgb, colour_space, colour_bins)
+        blocks.append(np.hstack([texture, count_in_patches(colours, prod(colour_bins), patch_size, stride)]))
+    return np.vstack(blocks).astype(np.uint16 if patch_size < 256 else np.uint32)
+
+
+def _at_least(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    """Mirror a picture at its edges until a patch fits into it."""
+    missing = [max(0, side - length) for length in image.shape[:2]]
+    widths = [(short // 2, short - short // 2) for short in missing] + [(0, 0)] * (image.ndim - 2)
+    return np.pad(image, widths, mode="symmetric") if any(missing) else image
