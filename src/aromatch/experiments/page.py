@@ -1,0 +1,146 @@
+"""The page of results: tables and claims in Markdown, made from the raw results and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .claims import Claim, claims_of
+from .spec import expand
+from .table import Results
+
+_MEASURES = ("P@1", "P@10", "mAP")
+
+
+def make_page(figures: list[Results], claims_on_synthetic: list[Claim], command: str, folder: str) -> str:
+    """Write the page.
+
+    Parameters
+    ----------
+    figures : list of Results
+        The figures to report, in their order.
+    claims_on_synthetic : list of Claim
+        What is tested on synthetic data.
+    command : str
+        The command that made the results.
+    folder : str
+        Where the figures and the raw results are, from where the page is.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    parts = [
+        "# The paper's experiments",
+        f"Written by `{command}`; do not edit. Figures are means over splits with their standard errors. Differences "
+        "are tested by the corrected resampled t-test, paired over the splits (Nadeau and Bengio 2003).",
+    ]
+    for results in figures:
+        parts += _section(results, folder)
+    if claims_on_synthetic:
+        parts += ["## Synthetic data", _table_of_claims(claims_on_synthetic, "")]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(results: Results, folder: str) -> list[str]:
+    spec, raw = results.spec, results.raw
+    seconds = sum(result["seconds"] for result in raw["cells"])
+    versions = ", ".join(f"{name} {version}" for name, version in raw["versions"].items())
+    name = f"Figure {spec.figure.removeprefix('fig')}"
+    rows_a_part = 1 + results.test_ratio
+    return [
+        f"## {name}: {spec.title}",
+        f"![{name}]({folder}/{spec.figure}.png)",
+        f"{spec.n_splits} splits with {1 / rows_a_part:.0%} of the rows to learn from, seed {spec.seed}, "
+        f"{len(raw['cells'])} cells that took {seconds / 3600:.1f} hours in all, a core each. {versions}. Raw: "
+        f"[{spec.figure}.json]({folder}/{spec.figure}.json); `aromatch reproduce {spec.figure} --cell NAME` computes "
+        "one of its cells again.",
+        "### All methods",
+        _main_table(results),
+        "`chosen`: r or C chosen on a validation part of the training part, by precision at 10, separately on each "
+        "split. `labels`: dot product of the class probabilities of a logistic regression, which uses labels directly, "
+        "as an upper reference.",
+        *_variants(results),
+        "### The paper's claims",
+        _table_of_claims(claims_of(results), spec.task),
+    ]
+
+
+def _main_table(results: Results) -> str:
+    rows = []
+    for label, n, arguments in _entries(results):
+        means = [str(results.mean(measure, **arguments)) for measure in _MEASURES]
+        rows.append([label, n, *means, f"{_seconds(results, arguments):.1f}"])
+    return _table(["method", "triplets", *_MEASURES, "seconds to learn"], rows)
+
+
+def _entries(results: Results) -> Iterable[tuple[str, str, dict[str, Any]]]:
+    """Give a label, the number of triplets and what to ask for, for every line of the main table."""
+    for run in results.spec.runs:
+        if "n_triplets" not in run:
+            yield from ((method, "", {"method": method, **settings}) for method, settings, _ in expand(run, 0))
+    of_paper = [line for panel in ("left", "middle") for line in results.spec.panels[panel]["lines"] if "init" in line]
+    seen = set()
+    for line in of_paper:
+        for init in ("zero", "identity"):
+            settings = {name: value for name, value in line.items() if name in ("r", "C")}
+            name, value = next(iter(settings.items()))
+            key = line["method"], init, value
+            if key in seen or not results.has(line["method"], init=init, **settings):
+                continue
+            seen.add(key)
+            arguments = {"method": line["method"], "init": init, **settings}
+            at = results.checkpoints(**arguments)[-1]
+            yield f"{line['method']}, {name} = {value:g}, from {_start(init)}", f"{at:,}", arguments
+    for run in results.spec.tuned:
+        name = next(key for key in ("r", "C") if key in run)
+        for method in run["method"] if isinstance(run["method"], list) else [run["method"]]:
+            for init in run["init"] if isinstance(run["init"], list) else [run["init"]]:
+                chosen = [results.choice(split, method, init)[name] for split in range(results.spec.n_splits)]
+                label = f"{method}, {name} chosen ({', '.join(f'{value:g}' for value in chosen)}), from {_start(init)}"
+                yield label, f"{run['n_triplets']:,}", {"method": method, "init": init, name: "chosen"}
+
+
+def _seconds(results: Results, arguments: dict[str, Any]) -> float:
+    """Give the mean time to learn, over the splits."""
+    times = []
+    for split in range(results.spec.n_splits):
+        settings = {name: value for name, value in arguments.items() if name != "method"}
+        if "chosen" in settings.values():
+            settings = results.choice(split, arguments["method"], str(settings["init"]))
+        times.append(results.seconds(split, arguments["method"], **settings))
+    return sum(times) / len(times)
+
+
+def _variants(results: Results) -> list[str]:
+    parts = []
+    for variant in results.spec.variants:
+        rows = []
+        for run in variant["runs"]:
+            for method, settings, n in expand(run, run.get("n_triplets", 0)):
+                arguments = {"method": method, **settings, "at": n or None}
+                label = ", ".join([method, *(f"{name} = {value}" for name, value in settings.items())])
+                usual, other = (
+                    [str(results.mean(measure, **arguments, variant=name)) for measure in _MEASURES]
+                    for name in ("", variant["name"])
+                )
+                rows.append([label, f"{n:,}" if n else "", *usual, *other])
+        header = ["method", "triplets", *_MEASURES, *(f"{measure}, {variant['name']}" for measure in _MEASURES)]
+        parts += [f"### With {variant['says']}", _table(header, rows)]
+    return parts
+
+
+def _table_of_claims(claims: list[Claim], task: str) -> str:
+    where = {"caltech101_50": "on Caltech-101, 50 classes: "}.get(task, "")
+    rows = [[claim.number, claim.says, f"**{where}{claim.verdict}**", claim.found, claim.why] for claim in claims]
+    return _table(["", "the paper", "verdict", "found", "rule"], rows)
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+
+
+def _start(init: str) -> str:
+    return {"zero": "0", "identity": "I"}[init]
