@@ -55,6 +55,8 @@ class HIER(Similarity):
         How alike the classes are, in the order of the sorted labels.
     coef_, intercept_ : arrays of shape (n_classes, m) and (n_classes,)
         The logistic regression: probabilities are the softmax of ``X @ coef_.T + intercept_``.
+    n_iter_ : int
+        Iterations that it took.
 
     References
     ----------
@@ -94,7 +96,8 @@ class HIER(Similarity):
             coef, intercept = classifier.coef_, classifier.intercept_
             if len(classes) == 2:  # scikit-learn keeps one row, for the difference of the two
                 coef, intercept = np.vstack([-coef, coef]) / 2, np.concatenate([-intercept, intercept]) / 2
-            self._state = {"coef": np.ascontiguousarray(coef), "intercept": intercept, "S": S}
+            n_iter = np.array([classifier.n_iter_.max()], dtype=np.int64)
+            self._state = {"coef": np.ascontiguousarray(coef), "intercept": intercept, "S": S, "n_iter": n_iter}
         return self
 
     def transform(self, X: MatrixLike) -> NDArray[Any]:
@@ -116,6 +119,11 @@ class HIER(Similarity):
         """Intercepts of the logistic regression: a copy."""
         return self._array("intercept")
 
+    @property
+    def n_iter_(self) -> int:
+        """Number of iterations of the logistic regression."""
+        return int(self._array("n_iter")[0])
+
     def _array(self, name: str) -> NDArray[Any]:
         check_is_fitted(self)
         return self._state[name].copy()
@@ -126,7 +134,7 @@ class HIER(Similarity):
 
     def _shapes_in_file(self, state: dict[str, NDArray[Any]], m: int, n: int) -> dict[str, tuple[int, ...]]:
         c = state["S"].shape[0] if "S" in state and state["S"].ndim else 0
-        return {"coef": (c, m), "intercept": (c,), "S": (c, c)}
+        return {"coef": (c, m), "intercept": (c,), "S": (c, c), "n_iter": (1,)}
 
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
         super()._check_state(state, m, n)
@@ -134,7 +142,7 @@ class HIER(Similarity):
         if m != n:
             raise ValueError(f"the model has {m} features of queries and {n} of objects, expected as many")
         for name, array in state.items():
-            if not (array.dtype == FLOAT64 and np.isfinite(array).all()):
+            if name != "n_iter" and not (array.dtype == FLOAT64 and np.isfinite(array).all()):
                 raise ValueError(f"the model's {name} is not finite numbers in float64")
 
     def _check_params(self) -> None:

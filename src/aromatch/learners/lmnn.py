@@ -79,6 +79,8 @@ class LMNN(MetricSimilarity):
         The matrix of the metric.
     objectives_ : array
         The objective at the start and after each round, the last of which is what was learned.
+    n_iter_ : int
+        Iterations of L-BFGS.
     n_left_out_ : int
         Impostors beyond `max_impostors` in the last search.
 
@@ -125,8 +127,8 @@ class LMNN(MetricSimilarity):
             self._check_fits(X.shape[1], n_matrices=30)  # L-BFGS remembers ten steps and ten gradients
             classes = checks.class_numbers(y, None)[0]
             with progress_bar("LMNN", self.max_iter, enabled=self.progress) as advance:
-                L, objectives, n_left_out = self._minimise(X, classes, advance)
-            self._state = {"L": L, "objectives": np.array(objectives), "n_left_out": np.array([n_left_out])}
+                L, objectives, counts = self._minimise(X, classes, advance)
+            self._state = {"L": L, "objectives": np.array(objectives), "counts": np.array(counts)}
         return self
 
     @property
@@ -137,11 +139,16 @@ class LMNN(MetricSimilarity):
     @property
     def n_left_out_(self) -> int:
         """How many impostors the last search found beyond `max_impostors`."""
-        return int(self._array("n_left_out")[0])
+        return int(self._array("counts")[1])
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of iterations of L-BFGS."""
+        return int(self._array("counts")[0])
 
     def _shapes_in_file(self, state: dict[str, NDArray[Any]], m: int, n: int) -> dict[str, tuple[int, ...]]:
         n_objectives = len(state["objectives"]) if "objectives" in state else 1
-        return {**self._shapes(m, n), "objectives": (n_objectives,), "n_left_out": (1,)}
+        return {**self._shapes(m, n), "objectives": (n_objectives,), "counts": (2,)}
 
     def _check_params(self) -> None:
         checks.check_integer(self.n_neighbors, "n_neighbors", at_least=1)
@@ -154,7 +161,7 @@ class LMNN(MetricSimilarity):
 
     def _minimise(
         self, X: Matrix, classes: NDArray[np.int64], advance: Callable[[int], None]
-    ) -> tuple[NDArray[Any], list[float], int]:
+    ) -> tuple[NDArray[Any], list[float], list[int]]:
         n, m = X.shape
         targets = target_neighbours(X, classes, self.n_neighbors)
         most = max(1, self.max_impostors // n)
@@ -186,7 +193,7 @@ class LMNN(MetricSimilarity):
                     break
             elif len(found.impostors) == known:
                 break  # with new impostors the next round starts where this one did, and knows better
-        return L, objectives, n_left_out
+        return L, objectives, [n_iterations, n_left_out]
 
 
 def _flat(both: tuple[float, NDArray[Any]]) -> tuple[float, NDArray[Any]]:
