@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import subprocess
 import sys
 
@@ -118,6 +119,7 @@ def test_the_demo_prints_json_and_nothing_else(small_library, run):
         (TypeError("a number, please"), "aromatch: a number, please"),
         (FileNotFoundError("no source on disk"), "aromatch: no source on disk"),
         (MemoryError(), "aromatch: MemoryError"),
+        (ImportError("pip install 'aromatch[plot]'"), "aromatch: pip install 'aromatch[plot]'"),
     ],
 )
 def test_what_goes_wrong_is_said_in_one_line_with_exit_code_2(monkeypatch, run, error, line):
@@ -175,3 +177,28 @@ def test_a_terminal_without_utf_8_gets_ascii(small_library, monkeypatch, run):
     assert run("demo", "--triplets", "10")[1] == "plain is True\n"
     monkeypatch.setattr("rich.console.Console.encoding", "utf-8")
     assert run("demo", "--triplets", "10")[1] == "plain is False\n"
+
+
+def test_reproducing_an_unknown_figure_is_refused_in_one_line(run):
+    code, out, err = run("reproduce", "fig5")
+    assert (code, out) == (2, "")
+    assert err == "aromatch: the figure must be fig3, fig4 or all, got 'fig5'\n"
+
+
+def test_reproducing_without_the_data_says_where_to_get_it(tmp_path):
+    environment = {**os.environ, "AROMATCH_DATA": str(tmp_path), "SCIKIT_LEARN_DATA": str(tmp_path / "none")}
+    command = [sys.executable, "-m", "aromatch", "reproduce", "fig4", "--quick", "--output", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "20 Newsgroups" in done.stderr
+    assert "qwone.com" in done.stderr
+
+
+def test_a_cell_of_results_that_are_not_there_is_refused_in_one_line(run, tmp_path):
+    code, out, err = run("reproduce", "fig4", "--cell", "split 0 / test / Euclidean", "--output", str(tmp_path))
+    assert (code, out) == (2, "")
+    assert "fig4.json is not there: `aromatch reproduce fig4` writes it" in err
+    code, _, err = run("reproduce", "--cell", "split 0 / test / Euclidean")
+    assert code == 2
+    assert "--cell needs to know the figure" in err

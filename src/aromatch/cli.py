@@ -79,7 +79,7 @@ def reproduce(
     ] = None,
     output: Annotated[
         str, typer.Option(help="Folder for results.md, and for results/ with figures and raw results.")
-    ] = "docs",
+    ] = "reproduced",
     jobs: Annotated[int | None, typer.Option(min=1, help="How many processes.", show_default="all cores")] = None,
     cell: Annotated[
         str | None, typer.Option(help="Compute only this cell of the raw results again, and compare.")
@@ -121,7 +121,7 @@ def main() -> None:
     except Exception as error:
         # Typer's usage errors have a `format_message`; their class is not public.
         usage = getattr(error, "format_message", None)
-        if usage is None and not isinstance(error, ValueError | TypeError | OSError | MemoryError):
+        if usage is None and not isinstance(error, ValueError | TypeError | OSError | MemoryError | ImportError):
             raise
         message = str(error) if usage is None else usage()
         print(f"aromatch: {' '.join(message.split()) or type(error).__name__}", file=sys.stderr)

@@ -83,6 +83,7 @@ def test_the_validation_part_is_a_part_of_the_training_part(place):
     assert sorted(rows) == sorted(map(tuple, split.X.toarray()))
 
 
+@pytest.mark.filterwarnings("ignore:The least populated class:UserWarning")
 def test_folds_use_every_row_once_as_test(place):
     spec = replace(tiny(), split={"kind": "folds", "n_folds": 5, "validation_share": 0.2}, n_splits=5)
     sizes = [len(make_split(spec, number, "", place / "folds").y_test) for number in range(5)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,12 @@ _STYLES: dict[str, tuple[str, str, str]] = {
 }
 
 
+def check_can_draw() -> None:
+    """Say what to install where figures cannot be drawn."""
+    if find_spec("matplotlib") is None:
+        raise ImportError("figures need matplotlib: pip install 'aromatch[plot]'")
+
+
 def draw(results: Results, path: Path) -> list[Path]:
     """Draw the panels of a figure; lines are means over the splits, bands one standard error.
 
@@ -39,10 +46,8 @@ def draw(results: Results, path: Path) -> list[Path]:
     list of Path
         The two files.
     """
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise ImportError("figures need matplotlib: pip install 'aromatch[plot]'") from error
+    check_can_draw()
+    import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

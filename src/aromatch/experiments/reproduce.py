@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import check_integer
-from .figures import draw
+from .figures import check_can_draw, draw
 from .page import make_page
 from .run import run_cell, run_figure
-from .spec import FIGURES, Cell, Spec, read_spec
+from .spec import FIGURES, Cell, read_spec
 from .synthetic import claim_on_covariances
 from .table import Results
 
+FOLDER = "reproduced"
 # Beside the page: figures and raw results; below that: what is kept between runs.
 _FILES, _KEPT = "results", "kept"
 
@@ -22,7 +23,7 @@ _FILES, _KEPT = "results", "kept"
 def reproduce(
     figures: tuple[str, ...] = FIGURES,
     *,
-    folder: str | os.PathLike[str] = "docs",
+    folder: str | os.PathLike[str] = FOLDER,
     quick: bool = False,
     seed: int | None = None,
     n_jobs: int | None = None,
@@ -37,7 +38,7 @@ def reproduce(
     ----------
     figures : tuple of {"fig3", "fig4"}
         Which figures.
-    folder : path, default "docs"
+    folder : path, default "reproduced"
         Where everything goes.
     quick : bool, default False
         A smaller version of everything.
@@ -51,9 +52,10 @@ def reproduce(
     Returns
     -------
     dict
-        Paths of what was written, and the verdict on every claim.
+        The paths of what was written.
     """
     n_jobs = check_integer(n_jobs or len(os.sched_getaffinity(0)), "n_jobs", at_least=1)
+    check_can_draw()  # before hours of work, not after
     files = Path(folder) / _FILES
     files.mkdir(parents=True, exist_ok=True)
     written = []
@@ -66,7 +68,7 @@ def reproduce(
     claims = [claim_on_covariances(quick=quick, seed=seed or 0, show_progress=show_progress)]
     there = [read_results(folder, figure) for figure in FIGURES if (files / f"{figure}.json").exists()]
     page = Path(folder) / "results.md"
-    page.write_text(make_page(there, claims, _command(figures, quick, seed), _FILES))
+    page.write_text(make_page(there, claims, _command(figures, folder, quick, seed), _FILES))
     return {"written": [str(path) for path in (page, *written)]}
 
 
@@ -97,11 +99,10 @@ def read_results(folder: str | os.PathLike[str], figure: str) -> Results:
     return Results(json.loads(path.read_text()))
 
 
-def _command(figures: tuple[str, ...], quick: bool, seed: int | None) -> str:
-    what = "all" if figures == FIGURES else " ".join(figures)
-    return (
-        f"aromatch reproduce {what}" + (" --quick" if quick else "") + (f" --seed {seed}" if seed is not None else "")
-    )
-
-
-__all__ = ["Spec", "read_results", "reproduce", "reproduce_cell"]
+def _command(figures: tuple[str, ...], folder: str | os.PathLike[str], quick: bool, seed: int | None) -> str:
+    """Give the command line that does the same."""
+    parts = ["aromatch reproduce", "all" if figures == FIGURES else " ".join(figures)]
+    parts += ["--quick"] if quick else []
+    parts += [f"--seed {seed}"] if seed is not None else []
+    parts += [f"--output {Path(folder).name}"] if Path(folder).name != FOLDER else []
+    return " ".join(parts)
