@@ -284,6 +284,23 @@ def test_impostors_beyond_the_limit_are_the_farthest_and_are_counted():
     assert am.LMNN(2, max_impostors=25, max_iter=1).fit(X, classes).n_left_out_ > 0
 
 
+@pytest.mark.parametrize("seed", [1, 3])
+def test_a_round_that_met_new_impostors_is_made_again_with_them(seed):
+    X, classes, _ = small(seed)  # where the first round of 10 iterations ends higher than it began
+    model = am.LMNN(2, max_iter=300, tol=1e-6).fit(X, classes)
+    assert model.n_iter_ > 10
+    assert model.objectives_[-1] < 0.95 * model.objectives_[0]
+
+
+def test_lmnn_learns_also_where_the_limit_leaves_impostors_out():
+    X, y = wine()
+    model = am.LMNN(max_impostors=5 * len(y), max_iter=30).fit(X[::2], y[::2])
+    assert model.score(X[1::2], y[1::2]) > am.Euclidean().fit(X).score(X[1::2], y[1::2]) + 0.02
+    X, classes, _ = small()
+    model = am.LMNN(2, max_impostors=100, max_iter=50).fit(X, classes)
+    assert len(model.objectives_) > 1
+
+
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10_000))
 def test_a_union_has_the_impostors_of_both_row_by_row(seed):

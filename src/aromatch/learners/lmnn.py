@@ -78,7 +78,8 @@ class LMNN(MetricSimilarity):
     M_ : array of shape (m, m)
         The matrix of the metric.
     objectives_ : array
-        The objective at the start and after each round, the last of which is what was learned.
+        The objective at the start and after each round that lowered it, the last of which is what was learned.
+        It falls from one to the next where no impostors were left out.
     n_iter_ : int
         Iterations of L-BFGS.
     n_left_out_ : int
@@ -185,7 +186,8 @@ class LMNN(MetricSimilarity):
             newer = result.x.reshape(m, m)
             more, n_beyond = find_impostors(X, newer, classes, targets, most)
             known, found = len(found.impostors), union(found, more)
-            before, value = objectives[-1], loss_and_gradient(newer, X, found, self.mu)[0]
+            # Both on what is known now: at L the new ones count nothing, unless it was the limit that hid them.
+            before, value = (loss_and_gradient(each, X, found, self.mu)[0] for each in (L, newer))
             if value < before:
                 L, n_left_out = newer, n_beyond
                 objectives.append(value)
