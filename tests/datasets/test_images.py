@@ -237,6 +237,7 @@ def test_links_devices_and_pipes_in_a_tar_file_are_passed_over(tmp_path):
         "5": special("below/a/6.jpg", tarfile.FIFOTYPE),
         "6": special("below/a/7.jpg", tarfile.DIRTYPE),
         "7": special("/below/a/8.jpg", tarfile.SYMTYPE, "../../x"),
+        "8": special("below/a/9.jpg", tarfile.GNUTYPE_SPARSE),
     }
     found = _images.images_in_tar(write_tar(tmp_path / "some.tar", members), "below")
     assert found.names == ["a/1.jpg"]
@@ -256,6 +257,11 @@ def test_a_tar_file_with_a_name_that_leaves_the_folder_is_refused(tmp_path, name
 
 def test_a_leading_dot_folder_is_the_folder_itself(tmp_path):
     path = write_tar(tmp_path / "some.tar", {"./below/a/0.jpg": b"good"})
+    assert _images.images_in_tar(path, "below").names == ["a/0.jpg"]
+
+
+def test_images_below_another_folder_of_the_tar_file_are_passed_over(tmp_path):
+    path = write_tar(tmp_path / "some.tar", {"below/a/0.jpg": b"good", "thumbnails/a/1.jpg": b"small"})
     assert _images.images_in_tar(path, "below").names == ["a/0.jpg"]
 
 

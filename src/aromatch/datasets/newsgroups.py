@@ -36,7 +36,8 @@ def load_20newsgroups(
     ----------
     strip_headers : bool, default False
         Leave out each post's headers, which is all before its first empty line, as scikit-learn does with
-        `remove=("headers",)`. 34 posts are empty then.
+        `remove=("headers",)`. 34 posts are empty then, and about one in 190 has none of 1,000 chosen terms:
+        its row is zero, and `Euclidean` puts such a row before all with a cosine under one half, see the guide.
     download : bool, default False
         Let scikit-learn download the posts (14 MB) when they are nowhere on this machine. Without it nothing
         is ever downloaded.
