@@ -94,9 +94,22 @@ def test_every_test_in_a_document_exists(name):
 def test_the_map_of_the_paper_names_a_test_for_every_part_and_every_departure():
     text = TEXTS["docs/paper.md"]
     assert text.count("::test_") == len(TEST.findall(text)) > 50
-    rows = re.split(r"\n- \*\*", text.split("## Row by row")[1].split("\nOf **BASE**")[0])[1:]
-    named = {row for entry in rows for row in re.findall(r"(ALG-\d+|USE|THM|COST)\*\*", "**" + entry.split("(")[0])}
-    assert named == {*(f"ALG-{number}" for number in range(1, 12)), "USE", "THM", "COST"}
+    rows = re.split(r"\n- \*\*", text.split("## Row by row")[1].split("## Where we depart")[0])[1:]
+    named = {
+        row
+        for entry in rows
+        for row in re.findall(r"(ALG-\d+|USE|THM|COST|SET-N|SET-C|BASE|FIG)\*\*", "**" + entry.split("(")[0])
+    }
+    assert named == {
+        *(f"ALG-{number}" for number in range(1, 12)),
+        "USE",
+        "THM",
+        "COST",
+        "SET-N",
+        "SET-C",
+        "BASE",
+        "FIG",
+    }
     for entry in rows:
         assert "::test_" in entry or "which pytest runs with this page" in entry, entry
     for entry in re.split(r"\n- \*\*", text.split("## Where we depart from it")[1])[1:-1]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from aromatch.evaluation import evaluate_retrieval
 from aromatch.experiments.figures import draw
@@ -17,7 +18,7 @@ from aromatch.experiments.page import make_page
 from aromatch.experiments.reproduce import read_results, reproduce_cell
 from aromatch.experiments.run import precision_at_10, run_cell, run_figure
 from aromatch.experiments.spec import FIGURES, Cell, read_spec
-from aromatch.experiments.splits import make_split
+from aromatch.experiments.splits import Split, make_split
 from aromatch.experiments.table import Results
 from aromatch.learners import OASIS, FactoredAROMA
 
@@ -106,6 +107,17 @@ def test_a_cell_finds_what_a_plain_loop_finds(place):
         assert found.precision[place_of] == [report.precision[k] for k in spec.ks]
         assert found.mean_average_precision[place_of] == report.mean_average_precision
         assert found.n_updates[place_of] == model.n_updates_
+
+
+def test_w_equal_to_i_ranks_by_the_dot_product_and_rows_of_zeros_last(place):
+    X = sparse.csr_array([[1.0, 0.0], [0.4, 0.917], [0.0, 0.0], [0.0, 1.0]])
+    y = np.array(["a", "a", "b", "b"])
+    found = {
+        method: compute(tiny(), Cell(0, "test", "", method, {}, 0), Split(X, y, X, y)).precision[0][0]
+        for method in ("W = I", "Euclidean")
+    }
+    # By distance, the row of zeros is the nearest of two others.
+    assert found["W = I"] > found["Euclidean"]
 
 
 def test_every_cell_has_a_result_and_choices_come_from_the_validation_part(raw):

@@ -20,6 +20,7 @@ from ..learners import (
     Euclidean,
     FactoredAROMA,
     Similarity,
+    TripletLearner,
     hierarchy_from_dots,
 )
 from ..triplets import LabelSampler
@@ -39,6 +40,8 @@ LEARNERS: dict[str, type[Similarity]] = {
     "LMNN": LMNN,
     "HIER": HIER,
     "Euclidean": Euclidean,
+    # Before the first triplet: the dot product, which ranks rows of zeros last where the distance ranks them first.
+    "W = I": OASIS,
     # The dot product of class probabilities: HIER without a hierarchy. It uses labels directly.
     "labels": HIER,
 }
@@ -76,7 +79,7 @@ def compute(spec: Spec, cell: Cell, split: Split) -> Found:
     done = 0
     for at in checkpoints:
         begun = perf_counter()
-        if cell.n_triplets:
+        if isinstance(model, TripletLearner):
             model.partial_fit_triplets(triplets[done:at], split.X)
         else:
             model.fit(split.X, split.y)
