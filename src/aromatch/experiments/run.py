@@ -27,7 +27,7 @@ from .. import __version__
 from .._progress import progress_bar
 from .methods import compute
 from .spec import Cell, Spec
-from .splits import make_split
+from .splits import describe_images, make_split
 
 # About how long a triplet and a fit take, in seconds, for the bar and to begin with what takes longest.
 _SECONDS_A_TRIPLET = {"f-AROMA": 2e-4, "d-AROMA": 1e-5, "OASIS": 1e-5}
@@ -60,6 +60,7 @@ def run_figure(spec: Spec, folder: Path, *, n_jobs: int, show_progress: bool = T
     variants = ["", *(variant["name"] for variant in spec.variants)]
     places = [(spec, number, variant, folder / "vectors") for variant in variants for number in range(spec.n_splits)]
     results: dict[str, Result] = {}
+    describe_images(spec, folder / "vectors", n_jobs=n_jobs, show_progress=show_progress)
     # Forking a process that has used BLAS or Python threads is not safe.
     with multiprocessing.get_context("spawn").Pool(n_jobs, _be_a_worker) as pool:
         with progress_bar(f"{spec.figure}: vectors", len(places), enabled=show_progress) as advance:

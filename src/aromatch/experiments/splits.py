@@ -18,6 +18,7 @@ from sklearn.model_selection import StratifiedKFold
 from .. import datasets
 from .spec import Spec
 
+_DESCRIPTORS = "descriptors"
 _TEXTS = ("20newsgroups", "stdlib")
 # What the generator of each draw is seeded with, beside the seed and the number of the split.
 _ROWS, _PARTS, _VALIDATION = 1, 2, 3
@@ -59,11 +60,35 @@ def make_split(spec: Spec, number: int, variant: str, folder: Path) -> Split:
     return _read(path)
 
 
+def describe_images(spec: Spec, folder: Path, *, n_jobs: int, show_progress: bool) -> None:
+    """Describe the patches of all images once, in parallel, before the splits want them; texts need nothing."""
+    if spec.task in _TEXTS:
+        return
+    from ..features import ImageFeatures, PatchDescriptors
+
+    images, labels = _collection(spec.task, strip_headers=False)
+    names = PatchDescriptors().get_params()
+    settings = {name: value for name, value in ImageFeatures(**spec.features).get_params().items() if name in names}
+    settings |= {"cache": folder / _DESCRIPTORS, "n_jobs": n_jobs, "progress": show_progress}
+    for _ in PatchDescriptors(**settings).each([images[row] for row in _rows(spec, labels)], _keep_nothing):
+        pass
+
+
+def _keep_nothing(counts: NDArray[Any], number: int) -> None:
+    """Take what `describe_images` made: it is in the cache now."""
+
+
+def _rows(spec: Spec, labels: NDArray[np.str_]) -> NDArray[np.int64]:
+    """Give the rows of the data that are used."""
+    rows = np.arange(len(labels))
+    if spec.most_rows is None:
+        return rows
+    return np.sort(np.random.default_rng([spec.seed, _ROWS]).permutation(rows)[: spec.most_rows])
+
+
 def _vectors(spec: Spec, number: int, features: dict[str, Any], folder: Path) -> Split:
     objects, labels = _collection(spec.task, bool(features.get("strip_headers", False)))
-    rows = np.arange(len(labels))
-    if spec.most_rows is not None:
-        rows = np.sort(np.random.default_rng([spec.seed, _ROWS]).permutation(rows)[: spec.most_rows])
+    rows = _rows(spec, labels)
     training, test = _parts(spec, number, labels[rows])
     training, test = rows[training], rows[test]
     made = {name: value for name, value in features.items() if name != "strip_headers"}
@@ -75,7 +100,7 @@ def _vectors(spec: Spec, number: int, features: dict[str, Any], folder: Path) ->
     else:
         from ..features import ImageFeatures
 
-        transformer = ImageFeatures(**made, cache=folder / "descriptors", n_jobs=1, random_state=spec.seed)
+        transformer = ImageFeatures(**made, cache=folder / _DESCRIPTORS, n_jobs=1, random_state=spec.seed)
     X = transformer.fit_transform([objects[row] for row in training], labels[training])
     X_test = transformer.transform([objects[row] for row in test])
     return Split(sparse.csr_array(X), labels[training], sparse.csr_array(X_test), labels[test])
