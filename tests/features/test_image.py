@@ -573,7 +573,7 @@ def test_a_failed_fit_changes_nothing():
 
 def test_more_words_than_patches_are_refused():
     with pytest.raises(ValueError, match=r"n_words must be at most the number of sampled patches .* 12, got 1000"):
-        ImageFeatures(patch_size=32, scales=[1.0]).fit(photographs(2))
+        ImageFeatures(patch_size=32, stride=8, scales=[1.0]).fit(photographs(2))
 
 
 def test_inputs_are_not_modified():
