@@ -5,8 +5,8 @@
     python benchmarks/image_pipeline.py test default paper --triplets 200000    # once, when all is chosen: fold 0
 
 Prints a row of a Markdown table for each setting: words an image, then precision at 1, at 10 and mAP of each method.
-Names of settings after the part take only these, and `--method` only some methods. Data is read from the tar files
-in the folder AROMATCH_DATA; descriptors are kept in the folder AROMATCH_CACHE, when that is set.
+Names of settings after the part take only these, and `--method` only some methods. Data is read from
+the folder AROMATCH_DATA; descriptors are kept in the folder AROMATCH_CACHE, when that is set.
 
 Folds are `StratifiedKFold(5, shuffle=True, random_state=0)` of the images sorted by path. "validation" never touches
 the test part of fold 0: a fourth of the training part takes its place, and the dictionary is learned from the rest.
@@ -14,9 +14,7 @@ the test part of fold 0: a fourth of the training part takes its place, and the 
 
 import argparse
 import os
-import tarfile
 import time
-from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -24,8 +22,6 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 import aromatch as am
 from aromatch.features import ImageFeatures
-
-ARCHIVES = {"caltech256": ("caltech256_10.tar", "c256_10_256px/"), "caltech101": ("caltech101_50.tar", "c101_50_orig/")}
 
 # One change at a time from the default, which is the one chosen in the end.
 SETTINGS = {
@@ -82,18 +78,10 @@ def methods(n):
     }
 
 
-def read(name):
-    archive, folder = ARCHIVES[name]
-    with tarfile.open(Path(os.environ["AROMATCH_DATA"], archive)) as tar:
-        members = [member for member in tar if member.name.startswith(folder) and member.name.endswith(".jpg")]
-        files = {member.name: tar.extractfile(member).read() for member in members}
-    names = sorted(files)
-    return [files[name] for name in names], np.array([name.split("/")[1] for name in names])
-
-
 def parts(part):
     """Give the images, their classes, and the numbers of those to learn from and of those to judge by."""
-    images, y = read("caltech256" if part == "caltech256" else "caltech101")
+    found = am.datasets.load_caltech256_10() if part == "caltech256" else am.datasets.load_caltech101_50()
+    images, y = found.images, found.labels
     chosen = np.arange(len(y))
     if part != "caltech256":
         chosen, held_out = next(StratifiedKFold(5, shuffle=True, random_state=0).split(y, y))
