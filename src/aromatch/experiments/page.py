@@ -95,11 +95,12 @@ def _entries(results: Results) -> Iterable[tuple[str, str, dict[str, Any]]]:
             yield f"{line['method']}, {name} = {value:g}, from {_start(init)}", f"{at:,}", arguments
     for run in results.spec.tuned:
         name = next(key for key in ("r", "C") if key in run)
-        for method in run["method"] if isinstance(run["method"], list) else [run["method"]]:
-            for init in run["init"] if isinstance(run["init"], list) else [run["init"]]:
-                chosen = [results.choice(split, method, init)[name] for split in range(results.spec.n_splits)]
-                label = f"{method}, {name} chosen ({', '.join(f'{value:g}' for value in chosen)}), from {_start(init)}"
-                yield label, f"{run['n_triplets']:,}", {"method": method, "init": init, name: "chosen"}
+        n_triplets = run.get("n_triplets", 0)
+        for method, settings, _ in expand({key: value for key, value in run.items() if key != name}, n_triplets):
+            choices = [results.choice(split, method, **settings)[name] for split in range(results.spec.n_splits)]
+            start = f", from {_start(settings['init'])}" if settings else ""
+            label = f"{method}, {name} chosen ({', '.join(f'{value:g}' for value in choices)}){start}"
+            yield label, f"{n_triplets:,}" if n_triplets else "", {"method": method, **settings, name: "chosen"}
 
 
 def _seconds(results: Results, arguments: dict[str, Any]) -> float:
@@ -108,7 +109,7 @@ def _seconds(results: Results, arguments: dict[str, Any]) -> float:
     for split in range(results.spec.n_splits):
         settings = {name: value for name, value in arguments.items() if name != "method"}
         if "chosen" in settings.values():
-            settings = results.choice(split, arguments["method"], str(settings["init"]))
+            settings = results.choice(split, arguments["method"], str(settings.get("init", "")))
         times.append(results.seconds(split, arguments["method"], **settings))
     return sum(times) / len(times)
 

@@ -89,7 +89,7 @@ class Spec:
                 curve = run.get("curve", False)
                 cells += [Cell(split, "test", "", *what, curve) for what in expand(run, run.get("n_triplets", 0))]
             for run in self.tuned:
-                cells += [Cell(split, "validation", "", *w) for w in expand(run, run["n_triplets_of_choice"])]
+                cells += [Cell(split, "validation", "", *w) for w in expand(run, run.get("n_triplets_of_choice", 0))]
             for variant in self.variants:
                 for run in variant["runs"]:
                     n_triplets = run.get("n_triplets", 0)
@@ -101,14 +101,14 @@ class Spec:
         return [cell for split in range(self.n_splits) for cell in self.choices(split, precision_at_10).values()]
 
     def choices(self, split: int, precision_at_10: dict[str, float]) -> dict[tuple[str, str], Cell]:
-        """Give the cell of the best parameter for each tuned method and start, on one split."""
+        """Give the cell of the best parameter for each tuned method and start (if it has one), on one split."""
         best: dict[tuple[str, str], tuple[float, Cell]] = {}
         for run in self.tuned:
-            for method, settings, n_of_choice in expand(run, run["n_triplets_of_choice"]):
+            for method, settings, n_of_choice in expand(run, run.get("n_triplets_of_choice", 0)):
                 found = precision_at_10[Cell(split, "validation", "", method, settings, n_of_choice).name]
-                key = method, str(settings["init"])
+                key = method, str(settings.get("init", ""))
                 if key not in best or found > best[key][0]:
-                    best[key] = found, Cell(split, "test", "", method, settings, run["n_triplets"])
+                    best[key] = found, Cell(split, "test", "", method, settings, run.get("n_triplets", 0))
         return {key: cell for key, (_, cell) in best.items()}
 
 
@@ -156,7 +156,7 @@ def read_spec(
     >>> from aromatch.experiments.spec import read_spec
     >>> spec = read_spec("fig4")
     >>> print(spec.title, len(spec.cells()))
-    20 Newsgroups 330
+    20 Newsgroups 375
     >>> print(spec.cells()[0].name)
     split 0 / test / f-AROMA / init=zero r=0.01 / 500000
     """

@@ -64,7 +64,7 @@ class Results:
         for split in range(self.spec.n_splits):
             exact = dict(settings)
             if "chosen" in exact.values():
-                exact = self.choice(split, method, str(exact["init"]))
+                exact = self.choice(split, method, str(exact.get("init", "")))
             result, place = self._at(split, method, at, variant, exact)
             found.append(self._measure(result, place, measure))
         return found
@@ -73,7 +73,7 @@ class Results:
         """Give the time that learning took on a split, to the last triplet."""
         return float(self._at(split, method, None, "", settings)[0]["found"]["seconds"])
 
-    def choice(self, split: int, method: str, init: str) -> dict[str, Any]:
+    def choice(self, split: int, method: str, init: str = "") -> dict[str, Any]:
         """Give the settings that were best on the validation part of a split."""
         return dict(self._choices[split][method, init].settings)
 
@@ -95,7 +95,7 @@ class Results:
         return np.array([self.values(measure, method, at=n, **settings) for n in at]).T
 
     def _first_choice(self, method: str, settings: dict[str, Any]) -> dict[str, Any]:
-        return self.choice(0, method, str(settings["init"])) if "chosen" in settings.values() else {}
+        return self.choice(0, method, str(settings.get("init", ""))) if "chosen" in settings.values() else {}
 
     def _results(self, split: int, method: str, variant: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
         key = _kind(method, settings, variant)
