@@ -68,8 +68,8 @@ class LMNN(MetricSimilarity):
     tol : float, default 0.0001
         Learning ends when a round of 10 iterations lowers the objective by less than this share of it.
     max_impostors : int, default 1_000_000
-        Pairs of a row and an impostor to keep. A gigabyte and a second an iteration are the order of what a
-        million costs with 1000 features.
+        Pairs of a row and an impostor that one search keeps. Time grows with it; raise it where `n_left_out_` is
+        far from 0 and there is time.
     progress : bool, default False
         Show a progress bar on a terminal.
 
