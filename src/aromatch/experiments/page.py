@@ -58,8 +58,8 @@ def _section(results: Results, folder: str) -> list[str]:
         "one of its cells again.",
         "### All methods",
         _main_table(results),
-        "`chosen`: r or C chosen on a validation part of the training part, by precision at 10, separately on each "
-        "split. `labels`: dot product of the class probabilities of a logistic regression, which uses labels directly, "
+        "`chosen`: on a validation part of the training part, by precision at 10, on each split apart (in brackets). "
+        "`labels`: dot product of the class probabilities of a logistic regression, which uses labels directly, "
         "as an upper reference.",
         *_variants(results),
         "### The paper's claims",
@@ -94,13 +94,16 @@ def _entries(results: Results) -> Iterable[tuple[str, str, dict[str, Any]]]:
             at = results.checkpoints(**arguments)[-1]
             yield f"{line['method']}, {name} = {value:g}, from {_start(init)}", f"{at:,}", arguments
     for run in results.spec.tuned:
-        name = next(key for key in ("r", "C") if key in run)
+        names = [name for name, value in run.items() if isinstance(value, list) and name not in ("method", "init")]
         n_triplets = run.get("n_triplets", 0)
-        for method, settings, _ in expand({key: value for key, value in run.items() if key != name}, n_triplets):
-            choices = [results.choice(split, method, **settings)[name] for split in range(results.spec.n_splits)]
-            start = f", from {_start(settings['init'])}" if settings else ""
-            label = f"{method}, {name} chosen ({', '.join(f'{value:g}' for value in choices)}){start}"
-            yield label, f"{n_triplets:,}" if n_triplets else "", {"method": method, **settings, name: "chosen"}
+        for method, settings, _ in expand({key: value for key, value in run.items() if key not in names}, n_triplets):
+            start = {"init": settings["init"]} if "init" in settings else {}
+            found = [results.choice(split, method, **start) for split in range(results.spec.n_splits)]
+            listed = "; ".join(", ".join(f"{choice[name]}" for name in names) for choice in found)
+            label = f"{method}, {' and '.join(names)} chosen ({listed})" + "".join(
+                f", from {_start(s)}" for s in start.values()
+            )
+            yield label, f"{n_triplets:,}" if n_triplets else "", {"method": method, **start, names[0]: "chosen"}
 
 
 def _seconds(results: Results, arguments: dict[str, Any]) -> float:

@@ -156,7 +156,7 @@ def read_spec(
     >>> from aromatch.experiments.spec import read_spec
     >>> spec = read_spec("fig4")
     >>> print(spec.title, len(spec.cells()))
-    20 Newsgroups 375
+    20 Newsgroups 415
     >>> print(spec.cells()[0].name)
     split 0 / test / f-AROMA / init=zero r=0.01 / 500000
     """
