@@ -112,8 +112,7 @@ def test_the_triplets_needed_for_a_level_lie_between_checkpoints_on_a_log_scale(
 @pytest.mark.parametrize("times", [3.0, 10.0])
 def test_the_factor_of_triplets_is_found_from_the_curves(times):
     results = made_up("fig4", lambda method, s, n, split: curve(n, times if method == "OASIS" else 1.0))
-    ours = {"method": "f-AROMA", "init": "zero", "r": 0.01}
-    factors = factors_of_triplets(results, "mAP", ours, {"init": "identity"})
+    factors = factors_of_triplets(results, "mAP", "f-AROMA", "zero", "identity")
     assert list(factors) == [1_000, 2_000, 5_000, 10_000, 20_000, 50_000]
     for factor, reached in factors.values():
         assert reached
@@ -122,7 +121,7 @@ def test_the_factor_of_triplets_is_found_from_the_curves(times):
 
 def test_a_level_that_oasis_never_reaches_gives_a_bound():
     results = made_up("fig4", lambda method, s, n, split: 0.1 if method == "OASIS" else curve(n))
-    factors = factors_of_triplets(results, "P@10", {"method": "d-AROMA", "init": "zero", "r": 0.01}, {"init": "zero"})
+    factors = factors_of_triplets(results, "P@10", "d-AROMA", "zero", "zero")
     assert factors[50_000] == (10.0, False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .claims import Claim, claims_of
+from .claims import AROMAS, Claim, claims_of, factors_of_triplets
 from .spec import expand
 from .table import Results
 
@@ -62,6 +62,9 @@ def _section(results: Results, folder: str) -> list[str]:
         "`labels`: dot product of the class probabilities of a logistic regression, which uses labels directly, "
         "as an upper reference.",
         *_variants(results),
+        "### How many times more triplets OASIS needs",
+        _table_of_factors(results),
+        "For what AROMA has after so many triplets, with the settings of the middle panel. `>`: not reached.",
         "### The paper's claims",
         _table_of_claims(claims_of(results), spec.task),
     ]
@@ -79,7 +82,9 @@ def _entries(results: Results) -> Iterable[tuple[str, str, dict[str, Any]]]:
     """Give a label, the number of triplets and what to ask for, for every line of the main table."""
     for run in results.spec.runs:
         if "n_triplets" not in run:
-            yield from ((method, "", {"method": method, **settings}) for method, settings, _ in expand(run, 0))
+            yield from (
+                (_label(method, settings), "", {"method": method, **settings}) for method, settings, _ in expand(run, 0)
+            )
     of_paper = [line for panel in ("left", "middle") for line in results.spec.panels[panel]["lines"] if "init" in line]
     seen = set()
     for line in of_paper:
@@ -124,15 +129,27 @@ def _variants(results: Results) -> list[str]:
         for run in variant["runs"]:
             for method, settings, n in expand(run, run.get("n_triplets", 0)):
                 arguments = {"method": method, **settings, "at": n or None}
-                label = ", ".join([method, *(f"{name} = {value}" for name, value in settings.items())])
+                label = _label(method, settings)
                 usual, other = (
                     [str(results.mean(measure, **arguments, variant=name)) for measure in _MEASURES]
                     for name in ("", variant["name"])
                 )
                 rows.append([label, f"{n:,}" if n else "", *usual, *other])
-        header = ["method", "triplets", *_MEASURES, *(f"{measure}, {variant['name']}" for measure in _MEASURES)]
+        header = ["method", "triplets", *_MEASURES, *(f"{measure}, {variant['column']}" for measure in _MEASURES)]
         parts += [f"### With {variant['says']}", _table(header, rows)]
     return parts
+
+
+def _table_of_factors(results: Results) -> str:
+    rows, checkpoints = [], []
+    for measure in ("P@10", "mAP"):
+        for method in AROMAS:
+            for init, oasis_init in (("zero", "identity"), ("zero", "zero"), ("identity", "identity")):
+                factors = factors_of_triplets(results, measure, method, init, oasis_init)
+                checkpoints = list(factors)
+                listed = [f"{'' if reached else '> '}{factor:.1f}" for factor, reached in factors.values()]
+                rows.append([measure, f"{method} from {_start(init)}", f"OASIS from {_start(oasis_init)}", *listed])
+    return _table(["measure", "AROMA", "OASIS", *(f"{n:,}" for n in checkpoints)], rows)
 
 
 def _table_of_claims(claims: list[Claim], task: str) -> str:
@@ -144,6 +161,10 @@ def _table_of_claims(claims: list[Claim], task: str) -> str:
 def _table(header: list[str], rows: list[list[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+
+
+def _label(method: str, settings: dict[str, Any]) -> str:
+    return ", ".join([method, *(f"{name} = {value}" for name, value in settings.items())])
 
 
 def _start(init: str) -> str:
