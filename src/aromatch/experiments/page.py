@@ -60,7 +60,7 @@ def _section(results: Results, folder: str) -> list[str]:
         _main_table(results),
         "`chosen`: on a validation part of the training part, by precision at 10, on each split apart (in brackets). "
         "`labels`: dot product of the class probabilities of a logistic regression, which uses labels directly, "
-        "as an upper reference.",
+        "as an upper reference. Seconds are of cells that run side by side, whatever else the machine does.",
         *_variants(results),
         "### How many times more triplets OASIS needs",
         _table_of_factors(results),

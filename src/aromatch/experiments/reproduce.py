@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from joblib import cpu_count
+
 from .._checks import check_integer
 from .figures import check_can_draw, draw
 from .page import make_page
@@ -54,7 +56,7 @@ def reproduce(
     dict
         The paths of what was written.
     """
-    n_jobs = check_integer(n_jobs or len(os.sched_getaffinity(0)), "n_jobs", at_least=1)
+    n_jobs = check_integer(cpu_count() if n_jobs is None else n_jobs, "n_jobs", at_least=1)
     check_can_draw()  # before hours of work, not after
     files = Path(folder) / _FILES
     files.mkdir(parents=True, exist_ok=True)
