@@ -46,8 +46,15 @@ def made_up(figure, precision):
     validation = {name: r["found"]["precision"][0][0] for name, r in cells.items() if "validation" in name}
     for cell in spec.chosen_cells(validation):
         cells.setdefault(cell.name, result(cell))
-    raw = {"spec": spec.to_dict(), "versions": {"aromatch": "0"}, "machine": {}, "cells": list(cells.values())}
-    return Results(raw)
+    return Results(
+        {
+            "spec": spec.to_dict(),
+            "versions": {"aromatch": "0"},
+            "machine": {},
+            "run": {"seconds": 90.0, "processes": 2, "cells": len(cells)},
+            "cells": list(cells.values()),
+        }
+    )
 
 
 def noise(split):
@@ -170,6 +177,17 @@ def test_verdicts_on_stand_in_images_name_them():
     page = make_page([made_up("fig3", as_in_the_paper)], [], "aromatch reproduce fig3", "results")
     assert page.count("**on Caltech-101, 50 classes: ") == 7
     assert "**holds**" not in page
+
+
+def test_the_page_tells_how_long_it_took_and_how_the_settings_came_about():
+    results = made_up("fig4", as_in_the_paper)
+    n_cells = len(results.raw["cells"])
+    page = make_page([results], [], "aromatch reproduce fig4", "results")
+    assert f"{n_cells} cells in one run of 1.5 minutes, 2 at a time." in page
+    assert "The values they are chosen from were found on the test part of another random split" in page
+    results.raw["run"]["cells"] -= 1  # one was there from before
+    page = make_page([results], [], "aromatch reproduce fig4", "results")
+    assert f"{n_cells} cells, in more than one run, that took {2 * n_cells / 3600:.1f} hours in all" in page
 
 
 def test_cells_of_different_settings_have_different_names():

@@ -165,6 +165,7 @@ def test_a_second_run_computes_only_what_is_missing(raw, place):
     again = run_figure(tiny(), place / "results" / "kept", n_jobs=1, show_progress=False)
     after = {path: path.stat().st_mtime_ns for path in kept.iterdir()}
     assert [path for path in after if after[path] != before[path]] == [gone]
+    assert (raw["run"]["cells"], again["run"]["cells"]) == (len(before), 1)
     found = {result["name"]: result["found"] for result in again["cells"]}
     assert found[stored["name"]]["precision"] == stored["found"]["precision"]
 

@@ -5,8 +5,8 @@ The paper uses 50 classes and does not say which. Ours are `FIFTY`, chosen by a 
 - the 29 classes that are also among the 50 of `load_caltech101_50`, so that results on the two can be compared;
   Caltech-256 took them over from Caltech-101 and marks them with `-101` (`252.car-side-101` is all grey and is
   left out there and here);
-- of the classes that Caltech-256 does not mark so, without the nine others of `load_caltech256_10`, on which
-  settings are chosen, the 10th, 20th, ..., 210th in the order of their numbers: 21 classes.
+- of the classes that Caltech-256 does not mark so, without the nine others of `load_caltech256_10`, which are there
+  to try settings on, the 10th, 20th, ..., 210th in the order of their numbers: 21 classes.
 
 Departure: the 50 classes are ours. `257.clutter` holds pictures of anything, is no class, and is never read.
 

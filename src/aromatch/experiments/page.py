@@ -45,7 +45,6 @@ def make_page(figures: list[Results], claims_on_synthetic: list[Claim], command:
 
 def _section(results: Results, folder: str) -> list[str]:
     spec, raw = results.spec, results.raw
-    seconds = sum(result["seconds"] for result in raw["cells"])
     versions = ", ".join(f"{name} {version}" for name, version in raw["versions"].items())
     name = f"Figure {spec.figure.removeprefix('fig')}"
     rows_a_part = 1 + results.test_ratio
@@ -53,9 +52,9 @@ def _section(results: Results, folder: str) -> list[str]:
         f"## {name}: {spec.title}",
         f"![{name}]({folder}/{spec.figure}.png)",
         f"{spec.n_splits} splits with {1 / rows_a_part:.0%} of the rows to learn from, seed {spec.seed}, "
-        f"{len(raw['cells'])} cells that took {seconds / 3600:.1f} hours in all, a core each. {versions}. Raw: "
-        f"[{spec.figure}.json]({folder}/{spec.figure}.json); `aromatch reproduce {spec.figure} --cell NAME` computes "
-        "one of its cells again.",
+        f"{_time_taken(raw)} {versions}. Raw: [{spec.figure}.json]({folder}/{spec.figure}.json); "
+        f"`aromatch reproduce {spec.figure} --cell NAME` computes one of its cells again.",
+        *spec.remarks,
         "### All methods",
         _main_table(results),
         "`chosen`: on a validation part of the training part, by precision at 10, on each split apart (in brackets). "
@@ -68,6 +67,15 @@ def _section(results: Results, folder: str) -> list[str]:
         "### The paper's claims",
         _table_of_claims(claims_of(results), spec.task),
     ]
+
+
+def _time_taken(raw: dict[str, Any]) -> str:
+    """Say how long it took: in one run where it was one, else the sum over the cells."""
+    n_cells, run = len(raw["cells"]), raw["run"]
+    if run["cells"] == n_cells:
+        return f"{n_cells} cells in one run of {run['seconds'] / 60:.1f} minutes, {run['processes']} at a time."
+    seconds = sum(result["seconds"] for result in raw["cells"])
+    return f"{n_cells} cells, in more than one run, that took {seconds / 3600:.1f} hours in all, a core each."
 
 
 def _main_table(results: Results) -> str:

@@ -59,18 +59,18 @@ def run_figure(spec: Spec, folder: Path, *, n_jobs: int, show_progress: bool = T
     begun = perf_counter()
     variants = ["", *(variant["name"] for variant in spec.variants)]
     places = [(spec, number, variant, folder / "vectors") for variant in variants for number in range(spec.n_splits)]
-    results: dict[str, Result] = {}
     describe_images(spec, folder / "vectors", n_jobs=n_jobs, show_progress=show_progress)
     # Forking a process that has used BLAS or Python threads is not safe.
     with multiprocessing.get_context("spawn").Pool(n_jobs, _be_a_worker) as pool:
         with progress_bar(f"{spec.figure}: vectors", len(places), enabled=show_progress) as advance:
             for _ in pool.imap_unordered(_prepare, places):
                 advance(1)
-        results |= _run_cells(pool, spec, spec.cells(), folder, show_progress)
+        results, n_computed = _run_cells(pool, spec, spec.cells(), folder, show_progress)
         found = {name: precision_at_10(spec, result) for name, result in results.items()}
         # What was chosen may have been run anyway.
         chosen = [cell for cell in spec.chosen_cells(found) if cell.name not in results]
-        results |= _run_cells(pool, spec, chosen, folder, show_progress)
+        more, n_more = _run_cells(pool, spec, chosen, folder, show_progress)
+    results |= more
     return {
         "spec": spec.to_dict(),
         "versions": {
@@ -81,7 +81,8 @@ def run_figure(spec: Spec, folder: Path, *, n_jobs: int, show_progress: bool = T
             "scikit-learn": sklearn.__version__,
         },
         "machine": {"cores": os.cpu_count(), "processor": platform.machine(), "system": platform.system()},
-        "seconds_of_this_run": perf_counter() - begun,
+        # Of the run that ended here: after an interruption it had fewer cells to compute.
+        "run": {"seconds": perf_counter() - begun, "processes": n_jobs, "cells": n_computed + n_more},
         "cells": list(results.values()),
     }
 
@@ -110,8 +111,10 @@ def precision_at_10(spec: Spec, result: Result) -> float:
     return found
 
 
-def _run_cells(pool: Any, spec: Spec, cells: Iterable[Cell], folder: Path, show_progress: bool) -> dict[str, Result]:
-    """Give the results of cells by their names; compute those that are not on disk."""
+def _run_cells(
+    pool: Any, spec: Spec, cells: Iterable[Cell], folder: Path, show_progress: bool
+) -> tuple[dict[str, Result], int]:
+    """Give the results of cells by their names, and how many were not on disk and had to be computed."""
     results: dict[str, Result] = {}
     missing = []
     for cell in cells:
@@ -126,7 +129,7 @@ def _run_cells(pool: Any, spec: Spec, cells: Iterable[Cell], folder: Path, show_
         for cell, result in pool.imap_unordered(_work, missing):
             results[cell.name] = result
             advance(round(_expected_seconds(spec, cell)))
-    return results
+    return results, len(missing)
 
 
 def _expected_seconds(spec: Spec, cell: Cell) -> float:

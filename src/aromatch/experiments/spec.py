@@ -65,6 +65,8 @@ class Spec:
     runs: list[dict[str, Any]]
     tuned: list[dict[str, Any]]
     panels: dict[str, dict[str, Any]]
+    remarks: list[str] = field(default_factory=list)
+    """What readers of the results should know of how the settings came about."""
     variants: list[dict[str, Any]] = field(default_factory=list)
     """The main comparison with other settings of the features."""
     hierarchy: dict[str, list[str]] = field(default_factory=dict)
@@ -138,7 +140,7 @@ def read_spec(
     figure : {"fig3", "fig4"}
         The paper's figure.
     quick : bool, default False
-        Cut everything down to a look that takes a minute or two.
+        Cut everything down to a short look.
     seed : int, optional
         Another seed than the file's: it decides the splits and the triplets.
     task : str, optional

@@ -64,14 +64,24 @@ def describe_images(spec: Spec, folder: Path, *, n_jobs: int, show_progress: boo
     """Describe the patches of all images once, in parallel, before the splits want them; texts need nothing."""
     if spec.task in _TEXTS:
         return
-    from ..features import ImageFeatures, PatchDescriptors
+    from ..features import PatchDescriptors
 
     images, labels = _collection(spec.task, strip_headers=False)
     names = PatchDescriptors().get_params()
-    settings = {name: value for name, value in ImageFeatures(**spec.features).get_params().items() if name in names}
-    settings |= {"cache": folder / _DESCRIPTORS, "n_jobs": n_jobs, "progress": show_progress}
-    for _ in PatchDescriptors(**settings).each([images[row] for row in _rows(spec, labels)], _keep_nothing):
-        pass
+    for variant in ("", *(variant["name"] for variant in spec.variants)):
+        made = _image_features(spec.features_of(variant)).get_params()
+        settings = {name: value for name, value in made.items() if name in names}
+        settings |= {"cache": folder / _DESCRIPTORS, "n_jobs": n_jobs, "progress": show_progress}
+        for _ in PatchDescriptors(**settings).each([images[row] for row in _rows(spec, labels)], _keep_nothing):
+            pass
+
+
+def _image_features(features: dict[str, Any]) -> Any:
+    """Make the transformer of images that the settings describe."""
+    from ..features import ImageFeatures
+
+    settings = {"preset": "dense", **features}
+    return ImageFeatures.from_preset(settings.pop("preset"), **settings)
 
 
 def _keep_nothing(counts: NDArray[Any], number: int) -> None:
@@ -98,9 +108,8 @@ def _vectors(spec: Spec, number: int, features: dict[str, Any], folder: Path) ->
 
         transformer = TextFeatures(**made)
     else:
-        from ..features import ImageFeatures
-
-        transformer = ImageFeatures(**made, cache=folder / _DESCRIPTORS, n_jobs=1, random_state=spec.seed)
+        kept = {"cache": folder / _DESCRIPTORS, "n_jobs": 1, "random_state": spec.seed}
+        transformer = _image_features({**made, **kept})
     X = transformer.fit_transform([objects[row] for row in training], labels[training])
     X_test = transformer.transform([objects[row] for row in test])
     return Split(sparse.csr_array(X), labels[training], sparse.csr_array(X_test), labels[test])
