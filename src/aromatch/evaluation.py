@@ -289,9 +289,12 @@ def _relevance_by_rank(
     ranked = (keys & 1).astype(np.bool_)
 
     high = keys >> n_low
-    if (high[:, 1:] == high[:, :-1]).any():
-        ordered = np.take_along_axis(falling, (keys & low) >> 1, axis=1)
-        wrong = np.flatnonzero((ordered[:, 1:] < ordered[:, :-1]).any(axis=1))
+    # Flat: NumPy takes ten times as long to find places in two dimensions.
+    found = np.flatnonzero(high[:, 1:] == high[:, :-1])
+    if len(found):
+        row, place = np.divmod(found, n_columns - 1)
+        column, next_column = ((keys[row, place + after] & low) >> 1 for after in (0, 1))
+        wrong = np.unique(row[falling[row, next_column] < falling[row, column]])
         columns = np.argsort(falling[wrong], axis=1, kind="stable")
         ranked[wrong] = np.take_along_axis(relevant[wrong], columns, axis=1)
     return ranked
