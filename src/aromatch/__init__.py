@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import datasets, evaluation, experiments, features, gaussian, learners, store, theory, triplets
-    from .learners import AROW, HIER, ITML, LEGO, LMNN, OASIS, DiagonalAROMA, Euclidean, FactoredAROMA, FullAROMA, load
+    from .learners import (
+        AROW,
+        HIER,
+        ITML,
+        LEGO,
+        LMNN,
+        OASIS,
+        DiagonalAROMA,
+        Euclidean,
+        FactoredAROMA,
+        FullAROMA,
+        MomentAROMA,
+        load,
+        merge,
+    )
 
 __version__ = "0.1.0"
 
@@ -23,6 +37,7 @@ __all__ = [
     "Euclidean",
     "FactoredAROMA",
     "FullAROMA",
+    "MomentAROMA",
     "datasets",
     "evaluation",
     "experiments",
@@ -30,6 +45,7 @@ __all__ = [
     "gaussian",
     "learners",
     "load",
+    "merge",
     "store",
     "theory",
     "triplets",
@@ -39,7 +55,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'aromatch' has no attribute {name!r}")
-    if name.islower() and name != "load":
+    if name.islower() and name not in ("load", "merge"):
         return import_module(f".{name}", __name__)
     return getattr(import_module(".learners", __name__), name)
 

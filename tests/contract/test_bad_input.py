@@ -16,7 +16,7 @@ P = RNG.integers(-4, 5, size=(15, 5)).astype(float)
 TRIPLETS = np.column_stack([RNG.integers(12, size=40), RNG.integers(15, size=(40, 2))])
 TRIPLETS[0] = [0, 1, 2]
 Y = np.arange(12) % 3
-LEARNERS = [
+ONLINE = [
     am.DiagonalAROMA(r=5.0),
     am.FactoredAROMA(r=5.0),
     am.FullAROMA(r=5.0),
@@ -25,7 +25,8 @@ LEARNERS = [
     am.DiagonalAROMA(r=5.0, cells="touched"),
     am.OASIS(init="zero", cells="touched"),
 ]
-models = pytest.mark.parametrize("model", LEARNERS, ids=repr)
+models = pytest.mark.parametrize("model", [*ONLINE, am.MomentAROMA()], ids=repr)
+online_models = pytest.mark.parametrize("model", ONLINE, ids=repr)
 
 
 def changed(matrix, where, value, dtype=float):
@@ -259,7 +260,11 @@ REFUSED = {
     "fit, y None": (lambda m: m.fit(Q, None), ValueError, "y"),
     "fit, one row": (lambda m: m.fit(Q[:1], Y[:1]), ValueError, "n_samples = 1"),
     "fit_triplets, NaN": (lambda m: m.fit_triplets(TRIPLETS, changed(Q, (0, 0), NAN), P), ValueError, "Q contains NaN"),
-    # parameters
+    "progress text": (lambda m: m.set_params(progress="yes").fit(Q, Y), TypeError, "progress"),
+    "save to no path": (lambda m: m.save(3.5), TypeError, "path"),
+}  # fmt: skip
+
+REFUSED_PARAMETERS = {
     "n_triplets negative": (lambda m: m.set_params(n_triplets=-1).fit(Q, Y), ValueError, "n_triplets"),
     "n_triplets a float": (lambda m: m.set_params(n_triplets=10.5).fit(Q, Y), TypeError, "n_triplets"),
     "dtype unknown": (lambda m: m.set_params(dtype="float16").fit(Q, Y), ValueError, "dtype must be"),
@@ -268,7 +273,6 @@ REFUSED = {
     "dtype nonsense": (lambda m: m.set_params(dtype="wide").fit(Q, Y), ValueError, "dtype must be"),
     "random_state text": (lambda m: m.set_params(random_state="seed").fit(Q, Y), TypeError, "random_state"),
     "random_state negative": (lambda m: m.set_params(random_state=-1).fit(Q, Y), ValueError, "random_state"),
-    "progress text": (lambda m: m.set_params(progress="yes").fit(Q, Y), TypeError, "progress"),
     "init unknown": (lambda m: m.set_params(init="ones").fit(Q, Y), ValueError, "init must be one of"),
     "init of the wrong shape": (lambda m: m.set_params(init=np.ones((3, 3))).fit(Q, Y), ValueError, r"init must have the shape \(6, 6\)"),
     "init NaN": (lambda m: m.set_params(init=np.full((6, 6), NAN)).fit(Q, Y), ValueError, "init contains NaN"),
@@ -281,15 +285,24 @@ REFUSED = {
     "a multiple of identity with m != n": (lambda m: m.set_params(init=2.0).fit_triplets(TRIPLETS, Q, P), ValueError, "init .* m = n"),
     "save with parameters that cannot be": (lambda m: m.set_params(n_triplets=-1).save("nowhere"), ValueError, "n_triplets"),
     "save with another dtype": (lambda m: m.set_params(dtype="float32" if m.dtype == "float64" else "float64").save("nowhere"), ValueError, "but its dtype says"),
-    "save to no path": (lambda m: m.save(3.5), TypeError, "path"),
 }  # fmt: skip
 
 
 @models
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused_input_names_the_argument_and_leaves_the_model_as_it_was(model, case):
-    call, error, message = REFUSED[case]
+    is_refused(model, *REFUSED[case])
+
+
+@online_models
+@pytest.mark.parametrize("case", REFUSED_PARAMETERS)
+def test_refused_parameters_are_named_and_leave_the_model_as_it_was(model, case):
+    is_refused(model, *REFUSED_PARAMETERS[case])
+
+
+def is_refused(model, call, error, message):
     model = clone(model).fit_triplets(TRIPLETS, Q, P)
+    repr(model.W_)  # what a model keeps of its readings is there already
     before = {name: array.tobytes() for name, array in model._state.items()}
     names_before = set(vars(model))
     with pytest.raises(error, match=message):

@@ -16,10 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import aromatch as am
-from aromatch.learners import LEARNERS, TripletLearner
-from aromatch.learners import online as online_learners
+from aromatch.learners import LEARNERS, OnlineLearner
+from aromatch.learners import triplet as triplet_learners
 
-ONLINE = [learner for learner in LEARNERS.values() if issubclass(learner, TripletLearner)]
+ONLINE = [learner for learner in LEARNERS.values() if issubclass(learner, OnlineLearner)]
 BASELINES = [
     am.Euclidean(),
     am.ITML(n_constraints=200, random_state=0),
@@ -52,9 +52,13 @@ def model(request):
     return clone(request.param)
 
 
+any_model = model  # also one that learns all at once, whose bits depend on how the triplets were cut
+
+
 def pytest_generate_tests(metafunc):
-    if "model" in metafunc.fixturenames:
-        metafunc.parametrize("model", CONFIGURATIONS, ids=repr, indirect=True)
+    for name, models in {"model": CONFIGURATIONS, "any_model": [*CONFIGURATIONS, am.MomentAROMA()]}.items():
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, models, ids=repr, indirect=True)
 
 
 WIDE = {"m": 34, "n": 32}  # wide enough for f-AROMA to learn in blocks
@@ -153,13 +157,13 @@ def test_csr_equals_dense_to_the_bit(model, share_of_zeros):
     )
 
 
-def test_weights_of_one_change_nothing_and_zero_leaves_a_triplet_out(model):
+def test_weights_of_one_change_nothing_and_zero_leaves_a_triplet_out(any_model):
     Q, P, triplets = toy()
-    plain = clone(model).fit_triplets(triplets, Q, P)
-    assert bits(clone(model).fit_triplets(triplets, Q, P, sample_weight=np.ones(300))) == bits(plain)
+    plain = clone(any_model).fit_triplets(triplets, Q, P)
+    assert bits(clone(any_model).fit_triplets(triplets, Q, P, sample_weight=np.ones(300))) == bits(plain)
     weights = np.arange(300) % 2
-    some = clone(model).fit_triplets(triplets, Q, P, sample_weight=weights)
-    others = clone(model).fit_triplets(triplets[1::2], Q, P)
+    some = clone(any_model).fit_triplets(triplets, Q, P, sample_weight=weights)
+    others = clone(any_model).fit_triplets(triplets[1::2], Q, P)
     np.testing.assert_array_equal(whole(some.W_), whole(others.W_))
     assert some.n_triplets_seen_ == 300
 
@@ -189,14 +193,14 @@ def test_save_and_load_are_exact_and_learning_goes_on_to_the_same_bits(model, wi
     assert bits(loaded.partial_fit_triplets(triplets[150:], Q, P)) == bits(clone(model).fit_triplets(triplets, Q, P))
 
 
-def test_pickles_and_copies_are_exact_and_independent(model):
+def test_pickles_and_copies_are_exact_and_independent(any_model):
     Q, P, triplets = toy()
-    model.fit_triplets(triplets[:150], Q, P)
-    frozen, before = model.copy(), bits(model)
-    assert bits(pickle.loads(pickle.dumps(model))) == before
-    model.partial_fit_triplets(triplets[150:], Q, P)
+    any_model.fit_triplets(triplets[:150], Q, P)
+    frozen, before = any_model.copy(), bits(any_model)
+    assert bits(pickle.loads(pickle.dumps(any_model))) == before
+    any_model.partial_fit_triplets(triplets[150:], Q, P)
     assert bits(frozen) == before
-    assert bits(model) != before
+    assert bits(any_model) != before
 
 
 @pytest.mark.parametrize("widths", [{}, WIDE], ids=["narrow", "wide"])
@@ -218,41 +222,41 @@ def test_reading_never_changes_later_bits(model, widths):
     assert bits(model) == bits(quiet)
 
 
-def test_inputs_are_never_modified(model):
+def test_inputs_are_never_modified(any_model):
     Q, P, triplets = toy()
     # Entries out of order, in another precision: what SciPy would put in order in the caller's own matrix.
     Q_csr, weights = sparse.csr_matrix(Q[:, ::-1].astype(np.float32))[:, ::-1], np.linspace(0, 2, 300)
     assert not Q_csr.has_sorted_indices
     before = [array.copy() for array in (Q, P, triplets, weights, Q_csr.data, Q_csr.indices, Q_csr.indptr)]
-    model.fit_triplets(triplets, Q, P, sample_weight=weights)
-    model.partial_fit_triplets(triplets, Q_csr, P)
-    model.learn_one(Q[0], P[0], P[1])
-    model.similarity(Q, P)
-    model.margins(triplets, Q_csr, P)
+    any_model.fit_triplets(triplets, Q, P, sample_weight=weights)
+    any_model.partial_fit_triplets(triplets, Q_csr, P)
+    any_model.learn_one(Q[0], P[0], P[1])
+    any_model.similarity(Q, P)
+    any_model.margins(triplets, Q_csr, P)
     for was, array in zip(before, (Q, P, triplets, weights, Q_csr.data, Q_csr.indices, Q_csr.indptr), strict=True):
         np.testing.assert_array_equal(was, array)
 
 
-def test_an_empty_block_is_a_no_op(model):
+def test_an_empty_block_is_a_no_op(any_model):
     Q, P, triplets = toy()
     none = np.empty((0, 3), dtype=int)
-    started = clone(model).fit_triplets(none, Q, P)
+    started = clone(any_model).fit_triplets(none, Q, P)
     assert started.n_triplets_seen_ == 0
     np.testing.assert_array_equal(whole(started.W_), np.zeros((6, 5)))
-    before = bits(model.fit_triplets(triplets, Q, P))
-    assert bits(model.partial_fit_triplets(none, Q, P)) == before
-    assert bits(model.partial_fit_triplets([], Q, P, sample_weight=[])) == before
+    before = bits(any_model.fit_triplets(triplets, Q, P))
+    assert bits(any_model.partial_fit_triplets(none, Q, P)) == before
+    assert bits(any_model.partial_fit_triplets([], Q, P, sample_weight=[])) == before
 
 
-def test_the_loss_falls_on_a_separable_toy(model):
+def test_the_loss_falls_on_a_separable_toy(any_model):
     rng = np.random.default_rng(1)
     V = rng.normal(size=(5, 5))
     Q, P = rng.normal(size=(50, 5)), rng.normal(size=(50, 5))
     triplets = rng.integers(50, size=(4000, 3))
     wrong = np.einsum("ni,ij,nj->n", Q[triplets[:, 0]], V, P[triplets[:, 1]] - P[triplets[:, 2]]) < 0
     triplets[wrong] = triplets[wrong][:, [0, 2, 1]]
-    model.fit_triplets(triplets[:3000], Q, P)
-    early, late = clone(model).fit_triplets(triplets[:30], Q, P), model
+    any_model.fit_triplets(triplets[:3000], Q, P)
+    early, late = clone(any_model).fit_triplets(triplets[:30], Q, P), any_model
     assert late.triplet_accuracy(triplets[3000:], Q, P) > max(0.8, early.triplet_accuracy(triplets[3000:], Q, P))
 
 
@@ -267,19 +271,23 @@ def test_counts_are_told_and_a_tie_is_a_mistake_that_changes_nothing(model):
 
 
 @pytest.mark.parametrize("widths", [{}, WIDE], ids=["narrow", "wide"])
-def test_scores_agree_with_each_other(model, widths):
+def test_scores_agree_with_each_other(any_model, widths):
     Q, P, triplets = toy(**widths)
-    model.fit_triplets(triplets, Q, P)
-    close = {"rtol": 1e-4, "atol": 1e-5} if model.dtype == "float32" else {"rtol": 1e-9, "atol": 1e-12}
-    all_scores = Q @ model.W_ @ P.T
-    np.testing.assert_allclose(model.similarity(Q, P), all_scores, **close)
-    np.testing.assert_allclose(model.transform(Q) @ P.T, all_scores, **close)
+    any_model.fit_triplets(triplets, Q, P)
+    close = (
+        {"rtol": 1e-4, "atol": 1e-5}
+        if any_model.get_params().get("dtype") == "float32"
+        else {"rtol": 1e-9, "atol": 1e-12}
+    )
+    all_scores = Q @ any_model.W_ @ P.T
+    np.testing.assert_allclose(any_model.similarity(Q, P), all_scores, **close)
+    np.testing.assert_allclose(any_model.transform(Q) @ P.T, all_scores, **close)
     i, j, k = triplets.T
-    np.testing.assert_allclose(model.pair_score(Q, P, triplets[:, :2]), all_scores[i, j], **close)
-    np.testing.assert_allclose(model.pair_score(Q, P[:30]), np.diag(all_scores[:, :30]), **close)
-    np.testing.assert_allclose(model.margins(triplets, Q, P), all_scores[i, j] - all_scores[i, k], **close)
-    share = np.mean(model.margins(triplets, Q, P) > 0)
-    assert model.triplet_accuracy(triplets, Q, P) == share
+    np.testing.assert_allclose(any_model.pair_score(Q, P, triplets[:, :2]), all_scores[i, j], **close)
+    np.testing.assert_allclose(any_model.pair_score(Q, P[:30]), np.diag(all_scores[:, :30]), **close)
+    np.testing.assert_allclose(any_model.margins(triplets, Q, P), all_scores[i, j] - all_scores[i, k], **close)
+    share = np.mean(any_model.margins(triplets, Q, P) > 0)
+    assert any_model.triplet_accuracy(triplets, Q, P) == share
 
 
 @pytest.mark.parametrize("learner", CONFIDENT)
@@ -376,7 +384,7 @@ def test_weights_stay_with_their_triplets_when_a_call_is_cut_into_pieces(learner
         rng.random(50),
     )
     whole = learner(init="zero").fit_triplets(triplets, Q, P, sample_weight=weights)
-    monkeypatch.setattr(online_learners, "pieces", lambda n: (slice(i, i + 1) for i in range(n)))
+    monkeypatch.setattr(triplet_learners, "pieces", lambda n: (slice(i, i + 1) for i in range(n)))
     pieces = learner(init="zero").fit_triplets(triplets, Q, P, sample_weight=weights)
     np.testing.assert_array_equal(pieces.W_, whole.W_)
     assert pieces.n_updates_ == whole.n_updates_
@@ -430,8 +438,6 @@ def test_triplets_before_one_that_fails_are_learned_wherever_the_model_comes_fro
 
 
 def test_a_parameter_changed_between_two_judgements_is_checked_and_used(model):
-    if not isinstance(model, TripletLearner):
-        pytest.skip("learns no triplets")
     Q, P, _ = toy()
     one_by_one, in_blocks = clone(model), clone(model)
     name = "C" if hasattr(model, "C") else "r"

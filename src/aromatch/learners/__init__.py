@@ -10,9 +10,13 @@ from .hier import HIER, hierarchy_from_dots
 from .itml import ITML
 from .lego import LEGO
 from .lmnn import LMNN
+from .merging import merge
+from .moment import MomentAROMA
 from .oasis import OASIS
-from .online import Judgement, TripletLearner
+from .online import OnlineLearner
+from .projection import Projection
 from .registry import LEARNERS, load
+from .triplet import Judgement, TripletLearner
 
 __all__ = [
     "AROW",
@@ -27,8 +31,12 @@ __all__ = [
     "FactoredAROMA",
     "FullAROMA",
     "Judgement",
+    "MomentAROMA",
+    "OnlineLearner",
+    "Projection",
     "Similarity",
     "TripletLearner",
     "hierarchy_from_dots",
     "load",
+    "merge",
 ]

@@ -108,12 +108,15 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         What is saved goes on exactly where it stopped: learning more after loading gives the same bits. A
         `random_state` that is an object is not stored; it comes back as None.
         """
-        check_is_fitted(self)
+        self._check_is_fitted()
         state = self._to_file()
         self._check_state(state, self.n_features_in_, self.n_object_features_in_)
         write_model(path, *to_parts(self, state))
 
     # -- shared by the subclasses -------------------------------------------------------------------------
+
+    def _check_is_fitted(self) -> None:
+        check_is_fitted(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
@@ -147,7 +150,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _check_rows(self, X: MatrixLike) -> Matrix:
         """Check the rows of a scikit-learn method, with its messages."""
-        check_is_fitted(self)
+        self._check_is_fitted()
         check_structure(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         self._check_square(read_all(X, "X").largest_square)
@@ -168,7 +171,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return X, np.asarray(y)
 
     def _check_both(self, Q: Any, P: Any) -> tuple[Matrix, Matrix]:
-        check_is_fitted(self)
+        self._check_is_fitted()
         self._check_names(Q)
         Q_matrix = as_matrix(Q, "Q")
         P_matrix = Q_matrix if P is None or P is Q else as_matrix(P, "P")

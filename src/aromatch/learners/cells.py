@@ -27,7 +27,7 @@ from ..kernels import touched
 from ..kernels.bilinear import forms
 from ..kernels.rows import RowView
 from .inputs import Block, check_dtype, check_initial_values, initial_matrix, initial_scale, product
-from .online import TripletLearner
+from .online import OnlineLearner
 
 State = dict[str, NDArray[Any]]
 
@@ -39,7 +39,7 @@ _LARGEST_WIDTH = 2**31 - 2  # columns are kept as 32-bit numbers, plus one
 _BYTES_OF_PRODUCTS = 2**26
 
 
-class CellLearner(TripletLearner):
+class CellLearner(OnlineLearner):
     """A learner whose update of a triplet touches the cells of ``q p'`` alone; it keeps all cells or those.
 
     A subclass names its matrices in `_matrices`, W first, and asks `_has_touched_cells` before it learns.
@@ -51,7 +51,7 @@ class CellLearner(TripletLearner):
     _breaks_by: ClassVar[str] = "its score is too large to learn from"
     _remedy: ClassVar[str] = "Rows of unit norm and a W that starts small avoid this"
     _dtypes: ClassVar[dict[str, np.dtype[Any]]] = {
-        **TripletLearner._dtypes,
+        **OnlineLearner._dtypes,
         "columns": np.dtype(np.int32),
         "indptr": np.dtype(np.int64),
     }
@@ -98,13 +98,13 @@ class CellLearner(TripletLearner):
             kept = "touched" if self._has_touched_cells else "dense"
             raise ValueError(f"cells must stay {kept!r} once the model has begun, got {self.cells!r}")
 
-    def _first_state(self, m: int, n: int, dtype: np.dtype[Any]) -> State:
+    def _first_state(self, m: int, n: int) -> State:
         if not self._asks_for_touched_cells(m, n):
-            return super()._first_state(m, n, dtype)
+            return super()._first_state(m, n)
         if n > _LARGEST_WIDTH:
             raise ValueError(f"objects have {n} features, expected at most {_LARGEST_WIDTH}")
         what = f"The state of {type(self).__name__} for {m} x {n} features"
-        scale = initial_scale(self.init, m, n)
+        scale, dtype = initial_scale(self.init, m, n), check_dtype(self.dtype)
         with np.errstate(over="ignore"):  # refused below
             start = np.array([scale or 0.0], dtype=dtype)
             # A copy, which SciPy may put in order.

@@ -29,7 +29,7 @@ from ..kernels import diagonal, touched
 from ..kernels.bilinear import products
 from ..kernels.rows import RowView
 from .cells import CellLearner
-from .inputs import Block, product, write_initial
+from .inputs import Block, check_dtype, product, write_initial
 
 _COLUMNS_AT_ONCE = 512
 
@@ -135,9 +135,10 @@ class DiagonalAROMA(CellLearner):
         checks.check_choice(self.covariance_update, "covariance_update", ("downdate", "inverse"))
         return checks.check_number(self.r, "r", above=0)
 
-    def _first_state(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
+    def _first_state(self, m: int, n: int) -> dict[str, NDArray[Any]]:
         if self._asks_for_touched_cells(m, n):
-            return super()._first_state(m, n, dtype)
+            return super()._first_state(m, n)
+        dtype = check_dtype(self.dtype)
         self._check_fits(m, n, dtype)
         cells = np.zeros((m, n, 2), dtype=dtype)
         write_initial(self.init, cells[..., 0])

@@ -41,7 +41,7 @@ from ..kernels.bilinear import quadratic_forms
 from ..kernels.rows import RowView
 from . import pending
 from .inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
-from .online import TripletLearner
+from .online import OnlineLearner
 
 _COVARIANCE_UPDATES = {
     "jacobi": factored.JACOBI,
@@ -50,7 +50,7 @@ _COVARIANCE_UPDATES = {
 }
 
 
-class FactoredAROMA(TripletLearner):
+class FactoredAROMA(OnlineLearner):
     """Similarity ``q'Wp`` learned online, with correlations between query and between object features.
 
     Learns from fewer triplets than `DiagonalAROMA` where features are correlated, as in dense embeddings, at

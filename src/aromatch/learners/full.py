@@ -21,12 +21,12 @@ from .. import _checks as checks
 from ..kernels import full
 from ..kernels.rows import RowView
 from .inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
-from .online import TripletLearner
+from .online import OnlineLearner
 
 _MOST_CELLS = 5_000
 
 
-class FullAROMA(TripletLearner):
+class FullAROMA(OnlineLearner):
     """Similarity ``q'Wp`` learned online with the full covariance of all cells of W.
 
     For small problems only: it refuses more than 5,000 cells, whose covariance takes 200 MB.

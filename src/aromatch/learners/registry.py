@@ -14,11 +14,13 @@ from .hier import HIER
 from .itml import ITML
 from .lego import LEGO
 from .lmnn import LMNN
+from .moment import MomentAROMA
 from .oasis import OASIS
+from .projection import Projection
 
 LEARNERS: Mapping[str, type[Similarity]] = {
     learner.__name__: learner
-    for learner in (DiagonalAROMA, FactoredAROMA, FullAROMA, OASIS, Euclidean, ITML, LEGO, LMNN, HIER)
+    for learner in (DiagonalAROMA, FactoredAROMA, FullAROMA, MomentAROMA, OASIS, Euclidean, ITML, LEGO, LMNN, HIER)
 }
 
 
@@ -41,7 +43,7 @@ def load(path: str | PathLike[str]) -> Similarity:
     """
     parts = read_model(path)
     try:
-        model: Similarity = from_parts(*parts, LEARNERS)
+        model: Similarity = from_parts(*parts, {**LEARNERS, "Projection": Projection})
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is not a model that this version can use: {error}") from error
     return model

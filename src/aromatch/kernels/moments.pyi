@@ -1,0 +1,6 @@
+from typing import Any
+
+from .rows import RowView
+
+def add_sums(X: RowView, indptr: Any, rows: Any, weights: Any, out: Any) -> int: ...
+def add_outer_products(X: RowView, rows: Any, G: Any, out: Any) -> None: ...

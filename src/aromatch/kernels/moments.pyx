@@ -1,0 +1,42 @@
+"""Sums of rows, and sums of outer products with rows."""
+
+from libc.stdint cimport int64_t
+
+from .rows cimport RowView, Workspace, gather
+from .vectors cimport add
+
+
+def add_sums(
+    RowView X, const int64_t[::1] indptr, const int64_t[::1] rows, const double[::1] weights, double[:, ::1] out,
+):
+    """Add ``weights[k]`` times row ``rows[k]`` of X to row i of `out`, for every k from ``indptr[i]`` to ``indptr[i + 1]``.
+
+    Give the number of values that were read, zeros not counted.
+    """
+    cdef Workspace space = Workspace(out.shape[1], 0, sizeof(double))
+    cdef double *x = <double *>space.pair.q
+    cdef Py_ssize_t *columns = space.pair.q_columns
+    cdef Py_ssize_t i, j, k, found, n_read = 0
+    cdef double *to
+    with nogil:
+        for i in range(out.shape[0]):
+            to = &out[i, 0]
+            for k in range(indptr[i], indptr[i + 1]):
+                found = gather(&X.rows, rows[k], x, columns)
+                n_read += found
+                for j in range(found):
+                    to[columns[j]] += weights[k] * x[j]
+    return n_read
+
+
+def add_outer_products(RowView X, const int64_t[::1] rows, const double[:, ::1] G, double[:, ::1] out):
+    """Add ``x g'`` to `out` for every row g of G, x the row of X with the number that stands at its place in `rows`."""
+    cdef Workspace space = Workspace(out.shape[0], 0, sizeof(double))
+    cdef double *x = <double *>space.pair.q
+    cdef Py_ssize_t *columns = space.pair.q_columns
+    cdef Py_ssize_t i, j, found
+    with nogil:
+        for i in range(G.shape[0]):
+            found = gather(&X.rows, rows[i], x, columns)
+            for j in range(found):
+                add(&out[columns[j], 0], x[j], <const double *>&G[i, 0], G.shape[1])

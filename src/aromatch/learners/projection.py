@@ -1,0 +1,226 @@
+"""A learned W made symmetric, positive or of low rank, so that it compares rows in a space of their own.
+
+The paper leaves W free: ``q'Wp`` need not be ``p'Wq``, and no distance belongs to it. Where queries and objects are of
+one kind and have the same features, its section 2 names the other reading: the metric ``(q - p)'W(q - p)``, which
+ranks alike when all rows have the same W-norm, ``x'Wx``. That takes a W that is symmetric and positive semi-definite.
+Such a W has a factor L with ``W = L L'``; the score is the inner product of ``L'q`` and ``L'p``, the metric their
+squared distance, and tools for vectors apply to them: nearest neighbours, clusters, maps. `normalize` gives all rows
+the same W-norm, so that score and metric do rank alike.
+
+With ``S = (W + W') / 2`` and its eigenvalues ``d_i`` and eigenvectors ``u_i``::
+
+    "symmetric":  sum_i d_i u_i u_i'              over the `rank` eigenvalues largest in size
+    "psd":        sum_i max(d_i, 0) u_i u_i'      over the `rank` largest eigenvalues
+
+S is the symmetric matrix nearest to W, its positive part the nearest positive semi-definite one (Higham 1988), and cut
+to a rank each is the nearest of that rank (Eckart and Young 1936), all in the Frobenius norm. Directions that few
+judgements speak of have small eigenvalues, so a cut often ranks better than the whole.
+
+With `normalize` the score is the cosine of ``L'q`` and ``L'p``. A row that L maps to zero has the score 0 with all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from scipy.sparse.linalg import eigsh
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _checks as checks
+from .._rows import Matrix, MatrixLike
+from .base import Similarity
+from .inputs import FLOAT64, LARGEST, check_triplets, product, read_both
+
+Array = NDArray[np.float64]
+
+_PAIRS_AT_ONCE = 2**12
+_NUMBERS_AT_ONCE = 2**20
+
+
+class Projection(Similarity):
+    """A symmetric similarity made from a learned one; `project` of a learner gives it.
+
+    Parameters
+    ----------
+    kind : {"psd", "symmetric"}
+        Which part of W it has.
+    normalize : bool
+        Whether scores are cosines.
+
+    Attributes
+    ----------
+    W_ : array of shape (m, m)
+        The projected matrix, ``L_ @ diag(signs_) @ L_.T``.
+    L_ : array of shape (m, rank)
+        Eigenvectors, each times the root of the size of its eigenvalue, largest first.
+    signs_ : array of shape (rank,)
+        Signs of the eigenvalues; all 1 for "psd".
+    """
+
+    _needs_labels = False
+
+    def __init__(self, kind: str = "psd", *, normalize: bool = False) -> None:
+        self.kind = kind
+        self.normalize = normalize
+
+    @property
+    def W_(self) -> Array:
+        """The projected matrix: a copy."""
+        return (self.L_ * self.signs_) @ self.L_.T
+
+    @property
+    def L_(self) -> Array:
+        """Eigenvectors times the roots of their eigenvalues: a copy."""
+        return self._state["L"].copy()
+
+    @property
+    def signs_(self) -> Array:
+        """Signs of the eigenvalues: a copy."""
+        return self._state["signs"].copy()
+
+    def transform(self, X: MatrixLike) -> Array:
+        """Give ``X @ L_``, with rows of norm 1 when normalised.
+
+        For "psd" the inner products of these rows are the similarity (cosines when normalised), so queries and objects
+        are treated alike, and anything that works with vectors can take them. For "symmetric" a coordinate with the
+        sign -1 counts against.
+        """
+        return self._embed(self._check_rows(X))
+
+    # -- hooks of the base class --------------------------------------------------------------------------
+
+    def _check_is_fitted(self) -> None:
+        """Nothing to ask: it is made from a model that is, and has no `fit` that scikit-learn could look for."""
+
+    @classmethod
+    def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return {"L": (m, n), "signs": (n,)}
+
+    def _shapes_in_file(self, state: dict[str, NDArray[Any]], m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return self._shapes(m, state["signs"].size if "signs" in state else 0)
+
+    def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
+        super()._check_state(state, m, n)
+        _check_kind(self.kind, self.normalize)
+        if m != n:
+            raise ValueError(f"the model has {m} features of queries and {n} of objects, expected as many")
+        if not all(array.dtype == FLOAT64 and np.isfinite(array).all() for array in state.values()):
+            raise ValueError("the model's arrays are not finite numbers in float64")
+        if not np.isin(state["signs"], (-1, 1) if self.kind == "symmetric" else (1,)).all():
+            raise ValueError(f"the model's signs do not fit its kind {self.kind!r}")
+
+    def _scores(self, Q: Matrix, P: Matrix) -> Array:
+        left = self._embed(Q)
+        right = left if P is Q else self._embed(P)
+        return np.asarray((left * self._state["signs"]) @ right.T)
+
+    def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> Array:
+        rows = read_both(Q, P, numbers)
+        self._check_square(max(rows.query_square, rows.object_square))
+        out = np.empty(len(numbers))
+        for start in range(0, len(numbers), _PAIRS_AT_ONCE):
+            query, *objects = numbers[start : start + _PAIRS_AT_ONCE].T
+            left = self._embed(Q[query]) * self._state["signs"]
+            scores = [np.einsum("ij,ij->i", left, self._embed(P[number])) for number in objects]
+            out[start : start + len(query)] = scores[0] - (scores[1] if len(scores) > 1 else 0.0)
+        return out
+
+    def _check_square(self, square: float) -> None:
+        L = self._state["L"]
+        if square * max(1.0, float(np.vdot(L, L))) > LARGEST[FLOAT64]:
+            raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in float64")
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._state["signs"])
+
+    def _embed(self, X: Matrix) -> Array:
+        rows = product(X, self._state["L"])
+        return _unit_rows(rows) if self.normalize else rows
+
+
+def make_projection(
+    model: Any, kind: str, rank: int | str | None, normalize: bool, triplets: Any, Q: Any, P: Any
+) -> Projection:
+    """Project W of a fitted bilinear learner; its method `project` says what the arguments are."""
+    check_is_fitted(model)
+    _check_kind(kind, normalize)
+    m, n = model.n_features_in_, model.n_object_features_in_
+    if m != n:
+        raise ValueError(f"project needs as many query as object features, got {m} and {n}")
+    is_chosen = isinstance(rank, str) and checks.check_choice(rank, "rank", ("auto",)) == "auto"
+    given = [name for name, value in (("triplets", triplets), ("Q", Q), ("P", P)) if value is not None]
+    if is_chosen and not {"triplets", "Q"} <= set(given):
+        raise ValueError("rank='auto' needs triplets and their rows, Q (and P), to choose by")
+    if given and not is_chosen:
+        raise ValueError(f"{given[0]} is for rank='auto' only, got rank={rank!r}")
+    most = None if rank is None or is_chosen else checks.check_integer(rank, "rank", at_least=1)
+    L, signs = _factors(model.W_, kind, most)
+    if is_chosen:
+        queries, objects = model._check_both(Q, P)
+        numbers = check_triplets(triplets, queries, objects)
+        if not len(numbers):
+            raise ValueError("triplets is empty, expected some to choose the rank by")
+        most = _best_rank(queries, objects, numbers, L, signs, normalize)
+    projection = Projection(kind, normalize=normalize)
+    projection.n_features_in_, projection.n_object_features_in_ = m, n
+    if hasattr(model, "feature_names_in_"):
+        projection.feature_names_in_ = model.feature_names_in_
+    projection._state = {"L": np.ascontiguousarray(L[:, :most]), "signs": signs[:most].copy()}
+    return projection
+
+
+def _check_kind(kind: str, normalize: bool) -> None:
+    checks.check_choice(kind, "kind", ("psd", "symmetric"))
+    checks.check_flag(normalize, "normalize")
+    if normalize and kind != "psd":
+        raise ValueError(f"normalize needs kind 'psd', where no row is unlike itself, got kind {kind!r}")
+
+
+def _factors(W: Any, kind: str, rank: int | None) -> tuple[Array, Array]:
+    """Give L and signs of the projection of W, an array or a sparse array, largest eigenvalue first."""
+    S = (W + W.T) / 2
+    if sparse.issparse(S):
+        if rank is None:
+            raise ValueError("rank must be a number for a model that keeps only touched cells")
+        # From a fixed start, so that the same model gives the same bits.
+        start, which = np.ones(S.shape[0]), "LA" if kind == "psd" else "LM"
+        values, vectors = eigsh(S.astype(np.float64), k=min(rank, S.shape[0] - 1), which=which, v0=start)
+    else:
+        values, vectors = linalg.eigh(S.astype(np.float64))
+    if kind == "psd":
+        values = np.maximum(values, 0)
+    sizes = np.abs(values)
+    order = np.argsort(-sizes, kind="stable")[:rank]
+    order = order[sizes[order] > np.finfo(np.float64).eps * len(vectors) * sizes.max(initial=0)]  # the rest is rounding
+    return vectors[:, order] * np.sqrt(sizes[order]), np.sign(values[order])
+
+
+def _best_rank(
+    queries: Matrix, objects: Matrix, triplets: NDArray[np.int64], L: Array, signs: Array, normalize: bool
+) -> int:
+    """Give the rank that orders most triplets rightly, the smallest of the best; one pass tries all."""
+    n_right = np.zeros(len(signs), dtype=np.int64)
+    at_once = max(1, _NUMBERS_AT_ONCE // max(1, len(signs)))
+    for start in range(0, len(triplets), at_once):
+        query, *others = triplets[start : start + at_once].T
+        left = product(queries[query], L) * signs
+        scores = []
+        for number in others:
+            right = product(objects[number], L)
+            score = np.cumsum(left * right, axis=1)
+            if normalize:  # the norm of the query is on both sides
+                norm = np.sqrt(np.cumsum(right * right, axis=1))
+                score = np.divide(score, norm, out=np.zeros_like(score), where=norm > 0)
+            scores.append(score)
+        n_right += np.count_nonzero(scores[0] > scores[1], axis=0)
+    return int(np.argmax(n_right)) + 1 if len(n_right) else 1
+
+
+def _unit_rows(X: Array) -> Array:
+    """Scale rows to norm 1, and leave rows of zeros."""
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    return np.asarray(np.divide(X, norms, out=np.zeros_like(X), where=norms > 0))

@@ -1,0 +1,133 @@
+"""The three sums behind `MomentAROMA`: over the triplets one has, or over all that labels allow.
+
+With ``p = p_pos - p_neg`` and the weight w of a triplet they are ``sum w q q'``, ``sum w q p'`` and ``sum w p p'``.
+
+A triplet names rows, and a row is in many triplets. So the triplets of a row are taken together: first the rows that
+stand with it are added up, which costs no more than reading them, and then there is one outer product for each row and
+not for each triplet. ``sum w p p'`` is two such sums, over preferred and over other objects:
+``sum w p_pos (p_pos - p_neg)' + sum w p_neg (p_neg - p_pos)'``.
+
+Over all triplets of labelled rows nothing need be drawn. A query is any row whose class has another row; its preferred
+object is any other row of the class and its other object any row of another class, all with the same probability. With
+n rows in all, n_c of them in class c, their sums s and s_c, and sums over the classes with at least two rows, each
+query counting 1::
+
+    sum q q'  =  sum_c sum_{x in c} x x'
+    sum q p'  =  sum_c s_c (s_c / (n_c - 1) - (s - s_c) / (n - n_c))'  -  sum_c sum_{x in c} x x' / (n_c - 1)
+    sum p p'  =  sum_c sum_{x in c} x x'  +  sum_x v_x x x'  -  (M + M'),     M = sum_c s_c (s - s_c)' / (n - n_c)
+
+where ``v_x`` is the sum of ``n_c / (n - n_c)`` over the classes c that are not the class of x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dgemm
+
+from ..kernels.moments import add_outer_products, add_sums
+from ..kernels.rows import RowView, squared_scales
+from .inputs import Block
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+# Numbers in the sums of rows that are held at once: 16 MiB.
+_AT_ONCE = 2**21
+# Where fewer values than this share are not zero, outer products go by those; BLAS is faster otherwise.
+_FEW = 1 / 8
+
+
+class Sums(NamedTuple):
+    """What is known of triplets, all in sums: those of two sets of triplets are added by adding these."""
+
+    qq: Array
+    qp: Array
+    pp: Array
+    weight: float
+
+
+class _Term(NamedTuple):
+    """Rows to add up, one for each triplet, with a sign."""
+
+    rows: RowView
+    numbers: Numbers
+    sign: float
+
+
+def of_triplets(block: Block, m: int, n: int) -> Sums:
+    """Sum over the triplets of a block."""
+    q, good, bad = (np.ascontiguousarray(column) for column in block.triplets.T)
+    weights = np.ones(len(q)) if block.weights is None else block.weights
+    sums = Sums(np.zeros((m, m)), np.zeros((m, n)), np.zeros((n, n)), float(weights.sum()))
+    preferred, others = _Term(block.preferred, good, 1.0), _Term(block.others, bad, 1.0)
+    _add(sums.qq, block.queries, q, [_Term(block.queries, q, 1.0)], weights)
+    _add(sums.qp, block.queries, q, [preferred, others._replace(sign=-1.0)], weights)
+    _add(sums.pp, block.preferred, good, [preferred, others._replace(sign=-1.0)], weights)
+    _add(sums.pp, block.others, bad, [preferred._replace(sign=-1.0), others], weights)
+    return sums
+
+
+def changing(block: Block) -> NDArray[np.bool_]:
+    """Tell which triplets change the sums: those with a weight, a query and a difference that are not zero."""
+    scales = np.empty(len(block.triplets))
+    squared_scales(*block[:4], scales)
+    changes: NDArray[np.bool_] = scales > 0
+    return changes if block.weights is None else changes & (block.weights > 0)
+
+
+def of_labels(rows: RowView, classes: Numbers) -> Sums:
+    """Sum over all triplets that labels allow, each query counting 1 and all its triplets the same."""
+    n, width = rows.shape
+    counts = np.bincount(classes)
+    can_ask = (counts > 1) & (counts < n)
+    n_own, n_other = np.maximum(counts - 1, 1)[:, np.newaxis], np.maximum(n - counts, 1)[:, np.newaxis]
+    everything = np.arange(n)
+    order = np.argsort(classes, kind="stable")
+    ends = np.cumsum(counts)
+    class_sums = np.zeros((len(counts), width))
+    add_sums(rows, np.concatenate([[0], ends]), order, np.ones(n), class_sums)
+    others = (class_sums.sum(axis=0) - class_sums) / n_other
+    class_sums, own, others = class_sums[can_ask], (class_sums / n_own)[can_ask], others[can_ask]
+
+    of_class = np.where(can_ask, counts / n_other[:, 0], 0.0)
+    as_other = of_class.sum() - of_class[classes]
+    asks = can_ask[classes].astype(np.float64)
+
+    def gram(weights: Array) -> Array:
+        out = np.zeros((width, width))
+        _add(out, rows, everything, [_Term(rows, everything, 1.0)], weights)
+        return out
+
+    cross = class_sums.T @ others
+    return Sums(
+        qq=gram(asks),
+        qp=class_sums.T @ own - cross - gram(asks / n_own[classes, 0]),
+        pp=gram(asks + as_other) - cross - cross.T,
+        weight=float(asks.sum()),
+    )
+
+
+def _add(out: Array, rows: RowView, numbers: Numbers, terms: Sequence[_Term], weights: Array) -> None:
+    """Add to `out`, over all triplets, the weight times a row times the sum of the rows in `terms`, turned."""
+    order = np.argsort(numbers, kind="stable")
+    used, starts = np.unique(numbers[order], return_index=True)
+    starts = np.append(starts, len(numbers))
+    sorted_terms = [(term, term.numbers[order], term.sign * weights[order]) for term in terms]
+    at_once = max(1, _AT_ONCE // max(out.shape))
+    for first in range(0, len(used), at_once):
+        here = slice(first, first + at_once)
+        indptr, own = starts[first : first + at_once + 1], np.ascontiguousarray(used[here])
+        sums = np.zeros((len(own), out.shape[1]))
+        for term, term_numbers, term_weights in sorted_terms:
+            add_sums(term.rows, indptr, term_numbers, term_weights, sums)
+        one_each, full = np.arange(len(own) + 1), np.zeros((len(own), out.shape[0]))
+        n_values = add_sums(rows, one_each, own, np.ones(len(own)), full)
+        if n_values < _FEW * full.size:
+            add_outer_products(rows, own, sums, out)
+        else:
+            # In place: the turned arrays are in the order that BLAS has.
+            dgemm(1.0, sums.T, full.T, beta=1.0, c=out.T, trans_b=True, overwrite_c=True)

@@ -1,0 +1,398 @@
+"""What every learner of relative judgements can do: learn triplets or one judgement, and score by ``q'Wp``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from math import sqrt
+from operator import is_
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _checks as checks
+from .._progress import pieces, progress_bar
+from .._rows import Matrix, MatrixLike, as_matrix, read_single_row
+from ..kernels.rows import RowView
+from .base import Similarity
+from .inputs import (
+    LARGEST,
+    Block,
+    check_pairs,
+    check_scale,
+    check_triplets,
+    check_width,
+    feature_names,
+    product,
+    read_both,
+)
+from .projection import Projection, make_projection
+
+_TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
+_QUERIES_AT_ONCE = 128
+
+
+class Judgement(NamedTuple):
+    """What the model thought of a triplet just before it learned it."""
+
+    margin: float
+    """Score of the preferred object minus score of the other; negative or zero is a mistake."""
+    std: float | None
+    """Standard deviation of that margin under the learned distribution; None where there is none."""
+    loss: float
+    """The hinge ``max(0, 1 - margin)``."""
+    updated: bool
+    """Whether the model changed."""
+
+
+class _Readiness(NamedTuple):
+    """What a model has found out about itself once and need not again while it is set the same."""
+
+    state: dict[str, NDArray[Any]]
+    params: list[Any]
+    r: float
+    m: int
+    n: int
+    precision: np.dtype[Any]
+    largest_scale: float
+
+
+class TripletLearner(Similarity):
+    """A bilinear score ``q'Wp`` that is learned from triplets.
+
+    A subclass gives `_first_state` (the arrays before the first triplet), `_learn` (take in a block of triplets) and
+    `W_`, with `_queries_times_W` and `_forms` to score by it. One that keeps a distribution adds `_variances`.
+    """
+
+    progress: bool
+
+    _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST
+    """Largest ``|q|^2 |p|^2 / r`` that the learner carries, where that is less than the arithmetic does."""
+
+    _breaks_by: ClassVar[str] = "rounding has used up the covariance, no variance is left to learn with"
+    _remedy: ClassVar[str] = "Larger r, rows of unit norm or float64 avoid this"
+    """What stops a kernel in front of a triplet, and what to do about it."""
+
+    # -- hooks --------------------------------------------------------------------------------------------
+
+    def _first_state(self, m: int, n: int) -> dict[str, NDArray[Any]]:
+        raise NotImplementedError
+
+    def _learn(self, block: Block) -> int:
+        """Learn a block in place; give the number learned, which is less when one could not be."""
+        raise NotImplementedError
+
+    def _check_params(self) -> float:
+        """Check the parameters; give r, or what takes its place in the scale ``|q|^2 |p|^2 / r``."""
+        raise NotImplementedError
+
+    @property
+    def _precision(self) -> np.dtype[Any]:
+        """Precision of the scores."""
+        raise NotImplementedError
+
+    def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def _forms(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """``q'Wp`` for rows (query, object) or (query, preferred, other)."""
+        raise NotImplementedError
+
+    # -- learning -----------------------------------------------------------------------------------------
+
+    def fit_triplets(
+        self,
+        triplets: ArrayLike,
+        Q: MatrixLike,
+        P: MatrixLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Start from `init` and learn the triplets in their order.
+
+        Parameters
+        ----------
+        triplets : integer array of shape (N, 3)
+            Row of the query in Q, row of the preferred object in P, row of the other object in P.
+        Q : array or CSR matrix of shape (n_queries, m)
+        P : array or CSR matrix of shape (n_objects, n), default Q
+        sample_weight : array of shape (N,), optional
+            A triplet with weight w is learned with ``r / w`` in place of r; with 0 it is counted, but changes nothing.
+        """
+        return self._fit_triplets(triplets, Q, P, sample_weight, starts=True)
+
+    def partial_fit_triplets(
+        self,
+        triplets: ArrayLike,
+        Q: MatrixLike,
+        P: MatrixLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Go on learning from where the model is, or from `init` when it has not begun.
+
+        Takes the same arguments as `fit_triplets`. Only rows that the triplets name are looked at.
+        """
+        return self._fit_triplets(triplets, Q, P, sample_weight, starts=False)
+
+    def _fit_triplets(self, triplets: Any, Q: Any, P: Any, sample_weight: Any, *, starts: bool) -> Self:
+        with self._unchanged_on_error() as begin:
+            if starts:
+                self.__dict__.pop("_state", None)
+                self.__dict__.pop("feature_names_in_", None)
+            r = self._check_common_params()
+            self._check_names(Q)
+            Q_matrix = as_matrix(Q, "Q")
+            P_matrix = Q_matrix if P is None or P is Q else as_matrix(P, "P")
+            numbers = check_triplets(triplets, Q_matrix, P_matrix)
+            weights = checks.check_weights(sample_weight, len(numbers))
+            self._check_widths(Q_matrix, P_matrix)
+            rows = read_both(Q_matrix, P_matrix, numbers)
+            block = Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights)
+            if not hasattr(self, "_state") and (names := feature_names(Q)) is not None:
+                self.feature_names_in_ = np.array(names, dtype=object)
+            self._begin(Q_matrix.shape[1], P_matrix.shape[1])
+            self._check_scale(block, rows.query_square, rows.object_square, r)
+            begin()
+            kept = "the model is as it was before" if starts else "the triplets before it are learned"
+            with self._bar(len(numbers)) as advance:
+                self._learn_in_pieces(block, advance, kept)
+        return self
+
+    def learn_one(
+        self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, *, sample_weight: float = 1.0
+    ) -> Judgement:
+        """Learn one judgement: for the query q, p_pos is better than p_neg.
+
+        Each is a vector, or a matrix (dense or CSR) with one row.
+
+        Returns
+        -------
+        Judgement
+            What the model thought before it learned: margin, its standard deviation, loss, updated.
+        """
+        if hasattr(self, "_state"):  # then nothing changes before the kernel does
+            return self._judge(q, p_pos, p_neg, sample_weight)
+        with self._unchanged_on_error():
+            return self._judge(q, p_pos, p_neg, sample_weight)
+
+    def _judge(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, sample_weight: float) -> Judgement:
+        ready = self._readiness()
+        r = self._check_common_params() if ready is None else ready.r
+        query, query_square = read_single_row(q, "q")
+        good, good_square = read_single_row(p_pos, "p_pos")
+        bad, bad_square = read_single_row(p_neg, "p_neg")
+        weight = checks.check_number(sample_weight, "sample_weight", at_least=0)
+        if good.shape != bad.shape:
+            raise ValueError(f"p_pos and p_neg must have the same width, got {good.shape[1]} and {bad.shape[1]}")
+        if ready is None:
+            self._check_widths(query, good, "q", "p_pos")
+            self._begin(query.shape[1], good.shape[1])
+            ready = self._become_ready(r)
+        else:
+            check_width(query, "q", ready.m)
+            check_width(good, "p_pos", ready.n)
+        weights, record = None if weight == 1 else np.array([weight]), np.zeros((1, 3))
+        block = Block(query, good, bad, _TRIPLET_ZERO, weights, record)
+        squares = query_square, max(good_square, bad_square)
+        check_scale(block, *squares, r, ready.precision, ready.largest_scale, type(self).__name__)
+        if self._learn(block) == 0:
+            raise FloatingPointError(f"triplet 0: {self._breaks_by}; the model is as it was before. {self._remedy}")
+        margin, variance, updated = record[0].tolist()
+        std = sqrt(variance) if hasattr(self, "_variances") else None
+        return Judgement(margin, std, max(0.0, 1.0 - margin), bool(updated))
+
+    # -- what was learned ---------------------------------------------------------------------------------
+
+    @property
+    def n_triplets_seen_(self) -> int:
+        """Number of triplets learned from so far."""
+        return int(self._counts[0])
+
+    @property
+    def n_updates_(self) -> int:
+        """Number of triplets that changed the model."""
+        return int(self._counts[1])
+
+    def transform(self, X: MatrixLike) -> NDArray[Any]:
+        """Give ``X @ W_``: what the queries look for, in the space of the objects.
+
+        ``transform(Q) @ P.T`` is ``similarity(Q, P)``, so an index of inner products over the objects as they
+        are can serve the learned score. This is the query side only: objects stay untransformed, and the
+        rows of ``transform(X)`` are not meant to be compared with each other.
+        """
+        return self._queries_times_W(self._check_rows(X))
+
+    def project(
+        self,
+        kind: str = "psd",
+        rank: int | str | None = None,
+        normalize: bool = False,
+        *,
+        triplets: ArrayLike | None = None,
+        Q: MatrixLike | None = None,
+        P: MatrixLike | None = None,
+    ) -> Projection:
+        """Give the symmetric similarity that is nearest to this one, as rows in a space of their own.
+
+        Queries and objects must have the same features. This model stays as it is.
+
+        Parameters
+        ----------
+        kind : {"psd", "symmetric"}, default "psd"
+            The positive semi-definite part of W, whose ``transform`` gives vectors with the similarity as their inner
+            product, or all of its symmetric part.
+        rank : int, "auto" or None, default None
+            How many of the largest eigenvalues to keep. "auto" keeps as many as order the given triplets best.
+        normalize : bool, default False
+            Score by the cosine in that space.
+        triplets, Q, P : as in `fit_triplets`
+            For ``rank="auto"``: triplets that the model has not learned, best of rows that it has not seen either.
+
+        Returns
+        -------
+        Projection
+            A similarity with ``W_`` and its factor ``L_``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import aromatch as am
+        >>> X = np.array([[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]])
+        >>> nearby = am.MomentAROMA().fit(X, ["a", "a", "b", "b"]).project(rank=1)
+        >>> (nearby.transform(X) * np.sign(nearby.L_[0])).round(1).ravel()
+        array([ 0.8,  0.8, -0.6, -0.6])
+        """
+        return make_projection(self, kind, rank, normalize, triplets, Q, P)
+
+    @available_if(lambda self: hasattr(self, "_variances"))
+    def pair_std(self, Q: MatrixLike, P: MatrixLike | None, pairs: ArrayLike | None = None) -> NDArray[Any]:
+        """Give the standard deviation of each `pair_score` under the learned distribution."""
+        Q, P = self._check_both(Q, P)
+        return _roots(self._over_pairs(self._variances, Q, P, check_pairs(pairs, Q, P)))
+
+    @available_if(lambda self: hasattr(self, "_variances"))
+    def margin_std(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
+        """Give the standard deviation of each of the `margins` under the learned distribution."""
+        Q, P = self._check_both(Q, P)
+        return _roots(self._over_pairs(self._variances, Q, P, check_triplets(triplets, Q, P)))
+
+    # -- inside -------------------------------------------------------------------------------------------
+
+    @property
+    def _counts(self) -> NDArray[np.int64]:
+        check_is_fitted(self)
+        return self._state["counts"]
+
+    def _bar(self, total: int) -> Any:
+        return progress_bar(type(self).__name__, total, enabled=self.progress)
+
+    def _check_common_params(self) -> float:
+        """Check all parameters; give what `_check_params` does."""
+        r = self._check_params()
+        checks.check_flag(self.progress, "progress")
+        return r
+
+    def _check_widths(self, Q: Matrix | RowView, P: Matrix | RowView, q_name: str = "Q", p_name: str = "P") -> None:
+        """Check that rows fit the model, once it has begun."""
+        if hasattr(self, "_state"):
+            check_width(Q, q_name, self.n_features_in_)
+            check_width(P, p_name, self.n_object_features_in_)
+
+    def _begin(self, m: int, n: int) -> None:
+        """Start, unless the model has begun."""
+        if hasattr(self, "_state"):
+            for name, array in self._state.items():
+                if not array.flags.writeable:  # mapped from a file, as joblib does for its workers
+                    self._state[name] = array.copy()
+            return
+        self._state = self._first_state(m, n)
+        self.n_features_in_ = m
+        self.n_object_features_in_ = n
+
+    def _readiness(self) -> _Readiness | None:
+        """Give what is known of a model that has begun; None when it has to be found out (anew)."""
+        own = self.__dict__
+        ready: _Readiness | None = own.get("_ready")
+        if ready is None or own.get("_state") is not ready.state:
+            return None
+        # The very same objects: what was checked once is still right, and arrays are not compared.
+        return ready if all(map(is_, ready.params, map(own.get, self._param_names()))) else None
+
+    def _become_ready(self, r: float) -> _Readiness:
+        """Note what was checked of the model and its parameters, for the next judgement."""
+        params = [getattr(self, name) for name in self._param_names()]
+        precision, width, other_width = self._precision, self.n_features_in_, self.n_object_features_in_
+        largest = self._largest_scale[precision]
+        self._ready = _Readiness(self._state, params, r, width, other_width, precision, largest)
+        return self._ready
+
+    @classmethod
+    @cache
+    def _param_names(cls) -> tuple[str, ...]:
+        return tuple(cls._get_param_names())
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy of the model, in this process or another, finds out for itself: its arrays may be read-only.
+        return {name: value for name, value in super().__getstate__().items() if name != "_ready"}
+
+    def _check_fits(self, m: int, n: int, precision: np.dtype[Any]) -> None:
+        cells = sum(int(np.prod(shape, dtype=object)) for shape in self._shapes(m, n).values())
+        checks.check_fits_in_memory(
+            cells * precision.itemsize, f"The state of {type(self).__name__} for {m} x {n} features"
+        )
+
+    def _check_scale(self, block: Block, query_square: float, object_square: float, r: float) -> None:
+        precision = self._precision
+        limit = self._largest_scale[precision]
+        check_scale(block, query_square, object_square, r, precision, limit, type(self).__name__)
+
+    def _learn_in_pieces(self, block: Block, advance: Callable[[int], None], kept: str, first: int = 0) -> None:
+        for piece in pieces(len(block.triplets)):
+            triplets, weights = block.triplets[piece], block.weights
+            learned = self._learn(
+                block._replace(triplets=triplets, weights=None if weights is None else weights[piece])
+            )
+            if learned < len(triplets):
+                at = first + piece.start + learned
+                raise FloatingPointError(f"triplet {at}: {self._breaks_by}; {kept}. {self._remedy}")
+            advance(len(triplets))
+
+    def _check_square(self, square: float) -> None:
+        precision = self._precision
+        if square > LARGEST[precision]:
+            raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in {precision}")
+
+    def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
+        wanted = self._queries_times_W(Q)
+        if not sparse.issparse(P):
+            return product(P, wanted.T).T
+        # SciPy goes through all of `wanted` for each row of P, so it gets no more of it than the caches hold.
+        out = np.empty((Q.shape[0], P.shape[0]), dtype=wanted.dtype)
+        for start in range(0, len(wanted), _QUERIES_AT_ONCE):
+            piece = slice(start, start + _QUERIES_AT_ONCE)
+            out[piece] = product(P, wanted[piece].T).T
+        return out
+
+    def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        return self._over_pairs(self._forms, Q, P, numbers)
+
+    def _over_pairs(
+        self, compute: Callable[..., NDArray[Any]], Q: Matrix, P: Matrix, numbers: NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """Look at the rows once, then compute a piece at a time."""
+        rows = read_both(Q, P, numbers)
+        self._check_square(max(rows.query_square, rows.object_square))
+        out = np.empty(len(numbers), dtype=self._precision)
+        for piece in pieces(len(numbers)):
+            out[piece] = compute(rows.queries, rows.objects, rows.numbers[piece])
+        return out
+
+
+def _roots(variances: NDArray[Any]) -> NDArray[Any]:
+    """Square roots; a variance that rounding left a hair under zero counts as zero."""
+    return np.asarray(np.sqrt(np.maximum(variances, 0)))
