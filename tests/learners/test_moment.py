@@ -9,6 +9,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 import aromatch as am
+from aromatch.kernels.moments import add_sums
+from aromatch.kernels.rows import RowView
 from aromatch.learners import sums
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}
@@ -74,6 +76,13 @@ def test_outer_products_by_values_and_by_blas_agree(monkeypatch):
     assert (found[0] != found[1]).any()  # two ways, not one
 
 
+def test_sums_of_rows_tell_how_many_values_they_read():
+    view = RowView.of_dense(np.array([[0.0, 2.0, 3.0], [1.0, 0.0, 0.0]]))
+    out = np.zeros((2, 3))
+    assert add_sums(view, np.array([0, 2, 3]), np.array([0, 1, 0]), np.array([1.0, 10.0, -1.0]), out) == 5
+    np.testing.assert_array_equal(out, [[10, 2, 3], [0, -2, -3]])
+
+
 def test_rows_in_many_chunks_give_the_same_sums(monkeypatch):
     Q, P, triplets, _ = toy()
     whole = am.MomentAROMA().fit_triplets(triplets, Q, P)
@@ -112,6 +121,7 @@ def test_a_weight_is_that_many_triplets_and_no_weight_changes_nothing():
     np.testing.assert_allclose(weighted.W_, repeated.W_, **CLOSE)
     np.testing.assert_allclose(weighted.Lambda_, repeated.Lambda_, **CLOSE)
     assert weighted.n_triplets_seen_ == len(triplets)
+    assert weighted.n_updates_ == len({*np.flatnonzero(weights)} - {*np.flatnonzero(triplets[:, 1] == triplets[:, 2])})
     assert weighted.weight_ == repeated.weight_
 
 
@@ -123,6 +133,13 @@ def test_nothing_and_a_comparison_of_an_object_with_itself_leave_w_at_zero():
         assert (model.n_triplets_seen_, model.n_updates_) == (len(triplets), 0)
         expected = np.linalg.norm(Q[:5], axis=1) * np.linalg.norm(P[:5], axis=1) / 0.5
         np.testing.assert_allclose(model.pair_std(Q[:5], P[:5]), expected)
+
+
+def test_starting_anew_forgets_what_was_read():
+    Q, P, triplets, _ = toy()
+    model = am.MomentAROMA().fit_triplets(triplets, Q, P)
+    assert model.W_.any()
+    assert not model.fit_triplets(triplets[:0], Q, P).W_.any()
 
 
 def test_a_judgement_tells_what_the_model_thought_before_and_is_added():
@@ -194,7 +211,7 @@ def test_labels_without_a_triplet_are_refused(y):
 # -- numbers that are hard --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lam", [0.0, 1e-300, 1e-20, 1e-3])
+@pytest.mark.parametrize("lam", [0.0, 1e-300, 1e-20, 1e-17, 1e-16, 1e-15, 1e-14, 1e-3])
 def test_features_that_no_row_has_and_equal_features_do_no_harm(lam):
     Q, P, triplets, _ = toy(m=4, n=4)
     wide = [np.column_stack([X, X[:, :2], np.zeros((len(X), 3))]) for X in (Q, P)]
@@ -208,6 +225,14 @@ def test_features_that_no_row_has_and_equal_features_do_no_harm(lam):
         # Both copies share what the one had: the same scores as without them.
         plain = am.MomentAROMA(lam=lam).fit_triplets(triplets, Q, P)
         np.testing.assert_allclose(model.similarity(*wide), plain.similarity(Q, P), rtol=1e-6, atol=1e-8)
+
+
+def test_a_feature_that_is_smaller_than_rounding_has_no_influence():
+    Q, P, triplets, _ = toy()
+    scales = np.array([1, 1, 1, 1, 1, 1e-9])
+    W = am.MomentAROMA(lam=0.0).fit_triplets(triplets, Q * scales, P).W_
+    np.testing.assert_allclose(W[:5], am.MomentAROMA(lam=0.0).fit_triplets(triplets, Q[:, :5], P).W_, rtol=1e-6)
+    assert np.abs(W[5]).max() < 1e-6
 
 
 def test_a_single_triplet_is_learned():

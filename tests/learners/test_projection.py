@@ -139,6 +139,11 @@ def test_a_projection_is_saved_and_read_again(tmp_path):
         found.save(tmp_path / "model")
 
 
+def test_the_same_model_gives_the_same_bits():
+    _, model = fitted(am.OASIS(cells="touched"))
+    np.testing.assert_array_equal(model.project(rank=3).L_, model.project(rank=3).L_)
+
+
 def test_a_model_that_knows_nothing_scores_everything_zero():
     X, triplets, _ = problem()
     model = am.MomentAROMA().fit_triplets(triplets[:0], X)
