@@ -71,7 +71,7 @@ def test_projecting_again_changes_nothing(seed, kind):
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("normalize", [False, True, 0.7])
 def test_inner_products_in_the_space_are_the_similarity(normalize, container):
     X, model = fitted(am.MomentAROMA())
     X[5] = 0
@@ -80,8 +80,10 @@ def test_inner_products_in_the_space_are_the_similarity(normalize, container):
     assert Z.shape == (120, 4)
     scores = found.similarity(container(X[:30]), container(X))
     np.testing.assert_allclose(scores, Z[:30] @ Z.T, atol=1e-12)
-    expected = X @ found.W_ @ X.T
-    np.testing.assert_allclose(scores, cosine_similarity(X @ found.L_)[:30] if normalize else expected[:30], atol=1e-9)
+    plain, cosine = X @ found.W_ @ X.T, cosine_similarity(X @ found.L_)
+    # Plain score and cosine differ by both norms, so powers of one and the other make up the power of the norms.
+    expected = np.sign(plain) * np.abs(plain) ** (1 - normalize) * np.abs(cosine) ** normalize
+    np.testing.assert_allclose(scores, expected[:30], atol=1e-7)
     rng = np.random.default_rng(0)
     pairs, triplets = rng.integers(120, size=(50, 2)), rng.integers(120, size=(50, 3))
     every = found.similarity(X)
@@ -100,7 +102,7 @@ def test_normalised_score_and_metric_rank_alike():
     np.testing.assert_array_equal(nearest, np.argsort(-found.similarity(X[:20], X[20:]), axis=1)[:, :10])
 
 
-@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("normalize", [False, True, 0.5])
 @pytest.mark.parametrize("kind", ["psd", "symmetric"])
 def test_the_chosen_rank_orders_the_given_triplets_best(kind, normalize):
     if normalize and kind == "symmetric":
@@ -128,7 +130,7 @@ def test_a_projection_keeps_what_matters_where_rows_are_noisy():
 
 def test_a_projection_is_saved_and_read_again(tmp_path):
     X, model = fitted(am.MomentAROMA())
-    for found in (model.project(rank=3, normalize=True), model.project("symmetric")):
+    for found in (model.project(rank=3, normalize=True), model.project(normalize=0.7), model.project("symmetric")):
         found.save(tmp_path / "model")
         loaded = am.load(tmp_path / "model")
         assert repr(loaded) == repr(found)
@@ -161,6 +163,8 @@ def test_what_cannot_be_projected_is_refused():
         (lambda: wide.project(), ValueError, "as many query as object features, got 8 and 5"),
         (lambda: model.project("metric"), ValueError, "kind must be"),
         (lambda: model.project("symmetric", normalize=True), ValueError, "normalize needs kind 'psd'"),
+        (lambda: model.project(normalize=1.5), ValueError, "normalize must be True, False or a number from 0 to 1"),
+        (lambda: model.project(normalize="yes"), TypeError, "normalize must be"),
         (lambda: model.project(rank=0), ValueError, "rank must be"),
         (lambda: model.project(rank="all"), ValueError, "rank must be"),
         (lambda: model.project(rank="auto"), ValueError, "needs triplets and their rows"),

@@ -16,7 +16,9 @@ S is the symmetric matrix nearest to W, its positive part the nearest positive s
 to a rank each is the nearest of that rank (Eckart and Young 1936), all in the Frobenius norm. Directions that few
 judgements speak of have small eigenvalues, so a cut often ranks better than the whole.
 
-With `normalize` the score is the cosine of ``L'q`` and ``L'p``. A row that L maps to zero has the score 0 with all.
+With `normalize` the score is the cosine of ``L'q`` and ``L'p``. An inner product puts rows that are typical of their
+kind first, since L maps them far out; a cosine treats all rows alike. A number between 0 and 1 is a way between: rows
+are divided by that power of their norm. A row that L maps to zero has the score 0 with all.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ class Projection(Similarity):
     ----------
     kind : {"psd", "symmetric"}
         Which part of W it has.
-    normalize : bool
-        Whether scores are cosines.
+    normalize : bool or float
+        Whether scores are cosines, or the power of its norm that a row is divided by.
 
     Attributes
     ----------
@@ -62,7 +64,7 @@ class Projection(Similarity):
 
     _needs_labels = False
 
-    def __init__(self, kind: str = "psd", *, normalize: bool = False) -> None:
+    def __init__(self, kind: str = "psd", *, normalize: bool | float = False) -> None:
         self.kind = kind
         self.normalize = normalize
 
@@ -82,7 +84,7 @@ class Projection(Similarity):
         return self._state["signs"].copy()
 
     def transform(self, X: MatrixLike) -> Array:
-        """Give ``X @ L_``, with rows of norm 1 when normalised.
+        """Give ``X @ L_``, each row divided by its norm, or a power of it, when normalised.
 
         For "psd" the inner products of these rows are the similarity (cosines when normalised), so queries and objects
         are treated alike, and anything that works with vectors can take them. For "symmetric" a coordinate with the
@@ -139,11 +141,11 @@ class Projection(Similarity):
 
     def _embed(self, X: Matrix) -> Array:
         rows = product(X, self._state["L"])
-        return _unit_rows(rows) if self.normalize else rows
+        return _divided_by_norms(rows, float(self.normalize)) if self.normalize else rows
 
 
 def make_projection(
-    model: Any, kind: str, rank: int | str | None, normalize: bool, triplets: Any, Q: Any, P: Any
+    model: Any, kind: str, rank: int | str | None, normalize: bool | float, triplets: Any, Q: Any, P: Any
 ) -> Projection:
     """Project W of a fitted bilinear learner; its method `project` says what the arguments are."""
     check_is_fitted(model)
@@ -164,7 +166,7 @@ def make_projection(
         numbers = check_triplets(triplets, queries, objects)
         if not len(numbers):
             raise ValueError("triplets is empty, expected some to choose the rank by")
-        most = _best_rank(queries, objects, numbers, L, signs, normalize)
+        most = _best_rank(queries, objects, numbers, L, signs, float(normalize))
     projection = Projection(kind, normalize=normalize)
     projection.n_features_in_, projection.n_object_features_in_ = m, n
     if hasattr(model, "feature_names_in_"):
@@ -173,9 +175,10 @@ def make_projection(
     return projection
 
 
-def _check_kind(kind: str, normalize: bool) -> None:
+def _check_kind(kind: str, normalize: bool | float) -> None:
     checks.check_choice(kind, "kind", ("psd", "symmetric"))
-    checks.check_flag(normalize, "normalize")
+    if not isinstance(normalize, bool | np.bool_) and checks.check_number(normalize, "normalize", at_least=0) > 1:
+        raise ValueError(f"normalize must be True, False or a number from 0 to 1, got {normalize!r}")
     if normalize and kind != "psd":
         raise ValueError(f"normalize needs kind 'psd', where no row is unlike itself, got kind {kind!r}")
 
@@ -200,7 +203,7 @@ def _factors(W: Any, kind: str, rank: int | None) -> tuple[Array, Array]:
 
 
 def _best_rank(
-    queries: Matrix, objects: Matrix, triplets: NDArray[np.int64], L: Array, signs: Array, normalize: bool
+    queries: Matrix, objects: Matrix, triplets: NDArray[np.int64], L: Array, signs: Array, power: float
 ) -> int:
     """Give the rank that orders most triplets rightly, the smallest of the best; one pass tries all."""
     n_right = np.zeros(len(signs), dtype=np.int64)
@@ -212,15 +215,15 @@ def _best_rank(
         for number in others:
             right = product(objects[number], L)
             score = np.cumsum(left * right, axis=1)
-            if normalize:  # the norm of the query is on both sides
-                norm = np.sqrt(np.cumsum(right * right, axis=1))
+            if power:  # the norm of the query is on both sides
+                norm = np.cumsum(right * right, axis=1) ** (power / 2)
                 score = np.divide(score, norm, out=np.zeros_like(score), where=norm > 0)
             scores.append(score)
         n_right += np.count_nonzero(scores[0] > scores[1], axis=0)
     return int(np.argmax(n_right)) + 1 if len(n_right) else 1
 
 
-def _unit_rows(X: Array) -> Array:
-    """Scale rows to norm 1, and leave rows of zeros."""
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
+def _divided_by_norms(X: Array, power: float) -> Array:
+    """Divide each row by a power of its norm, and leave rows of zeros."""
+    norms = np.linalg.norm(X, axis=1, keepdims=True) ** power
     return np.asarray(np.divide(X, norms, out=np.zeros_like(X), where=norms > 0))

@@ -231,7 +231,7 @@ class TripletLearner(Similarity):
         self,
         kind: str = "psd",
         rank: int | str | None = None,
-        normalize: bool = False,
+        normalize: bool | float = False,
         *,
         triplets: ArrayLike | None = None,
         Q: MatrixLike | None = None,
@@ -248,8 +248,9 @@ class TripletLearner(Similarity):
             product, or all of its symmetric part.
         rank : int, "auto" or None, default None
             How many of the largest eigenvalues to keep. "auto" keeps as many as order the given triplets best.
-        normalize : bool, default False
-            Score by the cosine in that space.
+        normalize : bool or float, default False
+            Score by the cosine in that space. A number between 0 and 1 divides by that power of the norms, which can be
+            better than either end.
         triplets, Q, P : as in `fit_triplets`
             For ``rank="auto"``: triplets that the model has not learned, best of rows that it has not seen either.
 
