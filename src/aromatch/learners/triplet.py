@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,7 +32,6 @@ from .inputs import (
 from .projection import Projection, make_projection
 
 _TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
-_QUERIES_AT_ONCE = 128
 
 
 class Judgement(NamedTuple):
@@ -369,15 +367,7 @@ class TripletLearner(Similarity):
             raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in {precision}")
 
     def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
-        wanted = self._queries_times_W(Q)
-        if not sparse.issparse(P):
-            return product(P, wanted.T).T
-        # SciPy goes through all of `wanted` for each row of P, so it gets no more of it than the caches hold.
-        out = np.empty((Q.shape[0], P.shape[0]), dtype=wanted.dtype)
-        for start in range(0, len(wanted), _QUERIES_AT_ONCE):
-            piece = slice(start, start + _QUERIES_AT_ONCE)
-            out[piece] = product(P, wanted[piece].T).T
-        return out
+        return product(P, self._queries_times_W(Q).T).T
 
     def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
         return self._over_pairs(self._forms, Q, P, numbers)
