@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import aromatch as am
 from aromatch.kernels.moments import add_sums
@@ -227,12 +228,58 @@ def test_features_that_no_row_has_and_equal_features_do_no_harm(lam):
         np.testing.assert_allclose(model.similarity(*wide), plain.similarity(Q, P), rtol=1e-6, atol=1e-8)
 
 
-def test_a_feature_that_is_smaller_than_rounding_has_no_influence():
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_units_of_a_feature_do_not_matter_to_the_others(scale):
     Q, P, triplets, _ = toy()
-    scales = np.array([1, 1, 1, 1, 1, 1e-9])
-    W = am.MomentAROMA(lam=0.0).fit_triplets(triplets, Q * scales, P).W_
-    np.testing.assert_allclose(W[:5], am.MomentAROMA(lam=0.0).fit_triplets(triplets, Q[:, :5], P).W_, rtol=1e-6)
-    assert np.abs(W[5]).max() < 1e-6
+    scales = np.array([1, 1, 1, 1, 1, scale])
+    plain = am.MomentAROMA(lam=0.0).fit_triplets(triplets, Q, P).W_
+    found = am.MomentAROMA(lam=0.0).fit_triplets(triplets, Q * scales, P).W_
+    np.testing.assert_allclose(found * scales[:, np.newaxis], plain, rtol=1e-6, atol=1e-9)
+
+
+def test_a_large_feature_hides_neither_others_nor_what_is_unknown():
+    X = np.eye(5) * [1e7, 1e7, 1e7, 1, 1]
+    model = am.MomentAROMA(lam=1e-3).fit_triplets([[0, 1, 2]], X)
+    assert model.pair_std(X[3:4], X[4:5])[0] == pytest.approx(1000)
+
+
+@pytest.mark.parametrize("constant", [0.1, 1 / 3, 1.0])
+def test_a_column_that_is_the_same_in_all_rows_has_no_part_in_differences(constant, tmp_path):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(4, size=60)
+        X = np.column_stack([rng.normal(size=(60, 3)), np.full(60, constant)])
+        for model in (
+            am.MomentAROMA().fit(X, y),
+            am.MomentAROMA().fit_triplets(am.triplets.from_labels(y, 500, random_state=seed), X),
+        ):
+            model.save(tmp_path / "model")
+            assert np.abs(model.W_[:, 3]).max() < 1e-6
+
+
+def test_sums_that_are_too_large_are_refused_and_the_model_stays():
+    Q, P, triplets, _ = toy()
+    model = am.MomentAROMA().fit_triplets(triplets, Q, P)
+    before = model.W_
+    with pytest.raises(ValueError, match="too large for float64"):
+        model.learn_one(Q[0] * 1e60, P[1] * 1e-100, P[2] * 1e-100, sample_weight=1e199)
+    np.testing.assert_array_equal(model.W_, before)
+
+
+def test_counts_stop_at_the_most_that_they_hold():
+    model = am.MomentAROMA().fit(np.eye(3), [0, 0, 1])
+    model._state["counts"][:] = np.iinfo(np.int64).max - 1
+    merged = am.merge([model, model.copy()])
+    assert merged.n_triplets_seen_ == merged.n_updates_ == np.iinfo(np.int64).max
+    assert merged._state["counts"].dtype == np.int64
+
+
+def test_many_classes_are_summed_a_few_at_a_time(monkeypatch):
+    rng = np.random.default_rng(0)
+    y, X = np.repeat(np.arange(15), 2), rng.normal(size=(30, 4))
+    whole = am.MomentAROMA().fit(X, y)
+    monkeypatch.setattr(sums, "_AT_ONCE", 12)
+    np.testing.assert_allclose(am.MomentAROMA().fit(X, y).W_, whole.W_, rtol=1e-9, atol=1e-12)
 
 
 def test_a_single_triplet_is_learned():
@@ -259,8 +306,10 @@ def test_models_that_do_not_belong_together_are_not_merged():
     model = am.MomentAROMA().fit_triplets(triplets, Q, P)
     for others, error, message in (
         ([], ValueError, "models is empty"),
+        (model, TypeError, "models must be a sequence"),
+        ([model, am.MomentAROMA()], NotFittedError, "model 1 has learned nothing yet"),
         ([model, am.OASIS(init="zero").fit_triplets(triplets, Q, P)], TypeError, "model 1 is a OASIS"),
-        ([model, am.MomentAROMA(lam=1.0).fit_triplets(triplets, Q, P)], ValueError, "parameters must be the same"),
+        ([model, am.MomentAROMA(lam=1.0).fit_triplets(triplets, Q, P)], ValueError, "their lam must be the same"),
         ([model, am.MomentAROMA().fit_triplets(triplets, P, P)], ValueError, "model 1 has .5, 5. query and object"),
     ):
         with pytest.raises(error, match=message):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import cosine_similarity
 from sklearn.neighbors import NearestNeighbors
@@ -41,7 +42,7 @@ def whole(W):
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)
 @pytest.mark.parametrize("kind", ["psd", "symmetric"])
-@pytest.mark.parametrize("rank", [1, 3, 7])
+@pytest.mark.parametrize("rank", [1, 3, 7, 8, 20])
 def test_the_projection_is_the_nearest_matrix_of_its_kind_and_rank(learner, kind, rank):
     X, model = fitted(learner)
     W = whole(model.W_)
@@ -149,7 +150,9 @@ def test_the_same_model_gives_the_same_bits():
 def test_a_model_that_knows_nothing_scores_everything_zero():
     X, triplets, _ = problem()
     model = am.MomentAROMA().fit_triplets(triplets[:0], X)
-    for found in (model.project(), model.project("symmetric", 2), model.project("psd", "auto", triplets=triplets, Q=X)):
+    touched = am.OASIS(init="zero", cells="touched").fit_triplets(triplets[:0], X)
+    chosen = model.project("psd", "auto", triplets=triplets, Q=X)
+    for found in (model.project(), model.project("symmetric", 2), chosen, touched.project(rank=2)):
         assert found.L_.shape == (8, 0)
         assert (found.similarity(X) == 0).all()
 
@@ -159,6 +162,12 @@ def test_what_cannot_be_projected_is_refused():
     model = am.OASIS().fit_triplets(triplets, X)
     wide = am.OASIS(init="zero").fit_triplets(triplets, X, X[:, :5])
     touched = am.OASIS(cells="touched").fit_triplets(triplets, X)
+    broken = sparse.csr_matrix(X)
+    broken.indices = np.full_like(broken.indices, 10**8)
+
+    def chosen_on(Q):
+        return model.project(rank="auto", triplets=triplets, Q=Q)
+
     for call, error, message in (
         (lambda: wide.project(), ValueError, "as many query as object features, got 8 and 5"),
         (lambda: model.project("metric"), ValueError, "kind must be"),
@@ -171,6 +180,13 @@ def test_what_cannot_be_projected_is_refused():
         (lambda: model.project(rank="auto", triplets=triplets[:0], Q=X), ValueError, "triplets is empty"),
         (lambda: model.project(rank=3, triplets=triplets, Q=X), ValueError, "triplets is for rank='auto' only"),
         (lambda: touched.project(), ValueError, "rank must be a number"),
+        (lambda: chosen_on(np.full_like(X, np.nan)), ValueError, "Q contains NaN"),
+        (lambda: chosen_on(1e200 * X), ValueError, "too large"),
+        (lambda: chosen_on(broken), ValueError, "Q is not a valid CSR matrix"),
+        (lambda: chosen_on(np.full(X.shape, "a", dtype=object)), ValueError, "Q must be numbers"),
+        (lambda: clone(model.project()).similarity(X), NotFittedError, "is empty"),
+        (lambda: clone(model.project()).W_, NotFittedError, "is empty"),
+        (lambda: model.project("symmetric").set_params(normalize=True).similarity(X), ValueError, "normalize needs"),
         (lambda: am.OASIS().project(), NotFittedError, "not fitted"),
     ):
         with pytest.raises(error, match=message):

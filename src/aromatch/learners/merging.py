@@ -13,7 +13,7 @@ def merge(models: Sequence[MomentAROMA]) -> MomentAROMA:
     Parameters
     ----------
     models : sequence of MomentAROMA
-        At least one, all with the same parameters and features. Each must have learned from other judgements: what two
+        At least one, all with the same `lam` and features. Each must have learned from other judgements: what two
         of them have seen counts twice. They stay as they are.
 
     Returns
@@ -32,16 +32,17 @@ def merge(models: Sequence[MomentAROMA]) -> MomentAROMA:
     >>> bool(np.allclose(am.merge([here, there]).W_, both.W_))
     True
     """
-    models = list(models)
+    if not isinstance(models, Sequence):
+        raise TypeError(f"models must be a sequence of models, got {type(models).__name__}")
     if not models:
         raise ValueError("models is empty, expected at least one model to merge")
     first = models[0]
     for number, model in enumerate(models):
         if not isinstance(model, MomentAROMA):
             raise TypeError(f"model {number} is a {type(model).__name__}, but only MomentAROMA can be merged exactly")
-        check_is_fitted(model)
-        if model.get_params() != first.get_params():
-            raise ValueError(f"model {number} is {model}, but model 0 is {first}: their parameters must be the same")
+        check_is_fitted(model, msg=f"model {number} has learned nothing yet, expected models that are fitted")
+        if model.lam != first.lam:
+            raise ValueError(f"model {number} is {model}, but model 0 is {first}: their lam must be the same")
         widths = model.n_features_in_, model.n_object_features_in_
         expected = first.n_features_in_, first.n_object_features_in_
         if widths != expected:

@@ -21,6 +21,9 @@ sum of the weights.
 
 A direction in which neither rows nor lam leave anything, such as one that no row has when lam is 0, has no influence:
 inverses are pseudo-inverses there.
+
+Differences of objects are summed as differences of sums. A large constant in their features costs accuracy, as its
+square against the square of the rest: centre such features.
 """
 
 from __future__ import annotations
@@ -111,7 +114,8 @@ class MomentAROMA(TripletLearner):
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Start anew and take in all triplets that the labels allow.
 
-        A triplet is any row, any other row with the same label and any row with another. All queries count the same.
+        A triplet is any row, any other row with the same label and any row with another. All queries count the same,
+        rows of zeros and rows that are the same too, whose triplets `fit_triplets` leaves out.
         """
         with self._unchanged_on_error():
             self._check_common_params()
@@ -222,6 +226,12 @@ class MomentAROMA(TripletLearner):
         state = self._state
         for more, known in ((found.qq, state["qq"]), (found.qp, state["qp"]), (found.pp, state["pp"])):
             more += known
+            if not np.isfinite(more).all():
+                raise ValueError(
+                    "the sums over the triplets are too large for float64; scale rows or sample_weight down"
+                )
+        # It would keep the sums of before alive.
+        self.__dict__.pop("_ready", None)
         # Reading puts the solution in here, and leaves the attributes of the model as they are.
         self._known: list[_Solution] = []
         self._state = {
@@ -229,7 +239,7 @@ class MomentAROMA(TripletLearner):
             "qp": found.qp,
             "pp": found.pp,
             "weight": state["weight"] + found.weight,
-            "counts": state["counts"] + [n_triplets, n_updates],
+            "counts": _added(state["counts"], [n_triplets, n_updates]),
         }
 
     @classmethod
@@ -237,8 +247,9 @@ class MomentAROMA(TripletLearner):
         """Give a model that has seen what all of these have."""
         merged = models[0].copy()
         for model in models[1:]:
-            for name, array in merged._state.items():
-                array += model._state[name]
+            state = model._state
+            found = sums.Sums(state["qq"].copy(), state["qp"].copy(), state["pp"].copy(), model.weight_)
+            merged._take_in(found, *state["counts"].tolist())
         return merged
 
     @property
@@ -246,11 +257,17 @@ class MomentAROMA(TripletLearner):
         """What follows from the sums; it is kept until they or lam change."""
         check_is_fitted(self)
         lam = checks.check_number(self.lam, "lam", at_least=0)
-        if "_known" not in self.__dict__:  # not yet where it comes from a file
-            self._known = []
-        if not (self._known and self._known[0].state is self._state and self._known[0].lam == lam):
-            self._known[:] = [_Solution(self._state, lam)]
-        return self._known[0]
+        # Held here too: another reader may look at the same time.
+        known: list[_Solution] = self.__dict__.get("_known", [])
+        state = self._state
+        if known and known[0].state is state and known[0].lam == lam:
+            return known[0]
+        found = _Solution(state, lam)
+        if "_known" in self.__dict__:
+            self._known[:] = [found]
+        else:  # it comes from a file, or is a copy
+            self._known = [found]
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy solves for itself, when it is asked to.
@@ -263,8 +280,8 @@ class _Solution:
     def __init__(self, state: dict[str, NDArray[Any]], lam: float) -> None:
         self.state = state
         self.lam = lam
-        # Without a single triplet all means are zero.
-        self._weight = max(float(state["weight"][0]), np.finfo(np.float64).tiny)
+        # Without a single triplet all sums, and so all means, are zero.
+        self._weight = float(state["weight"][0]) or 1.0
 
     @cached_property
     def _queries(self) -> _Inverse:
@@ -300,10 +317,17 @@ class _Solution:
 
 
 class _Inverse:
-    """The inverse of ``S + lam I``, S symmetric without negative eigenvalues but for rounding."""
+    """The inverse of ``S + lam I``, S symmetric without negative eigenvalues but for rounding.
+
+    All features are first scaled to the same mean square, so that what counts as rounding does not depend on units.
+    """
 
     def __init__(self, S: Array, lam: float) -> None:
         S[np.diag_indices_from(S)] += lam
+        squares = np.diagonal(S)
+        self._scales = np.divide(1.0, np.sqrt(squares), out=np.zeros(len(S)), where=squares > 0)
+        S *= self._scales
+        S *= self._scales[:, np.newaxis]
         norm = linalg.norm(S, 1)
         self._factor: tuple[Array, bool] | None = None
         try:
@@ -320,9 +344,17 @@ class _Inverse:
 
     def times(self, B: Array) -> Array:
         """Multiply a vector, or the columns of a matrix."""
+        scales = self._scales if B.ndim == 1 else self._scales[:, np.newaxis]
+        scaled = scales * B
         if self._factor is not None:
-            return np.asarray(linalg.cho_solve(self._factor, B))
-        return np.asarray((self._vectors / self._values) @ (self._vectors.T @ B))
+            return np.asarray(scales * linalg.cho_solve(self._factor, scaled))
+        return np.asarray(scales * ((self._vectors / self._values) @ (self._vectors.T @ scaled)))
+
+
+def _added(counts: NDArray[np.int64], more: Sequence[int]) -> NDArray[np.int64]:
+    """Add to counts; the most that one can hold is more than anybody counts to, but labels allow more triplets."""
+    most = np.iinfo(np.int64).max
+    return np.array([min(int(count) + n, most) for count, n in zip(counts, more, strict=True)], dtype=np.int64)
 
 
 def _precision_of(name: str) -> np.dtype[Any]:

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.sparse.linalg import eigsh
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks as checks
@@ -76,11 +77,13 @@ class Projection(Similarity):
     @property
     def L_(self) -> Array:
         """Eigenvectors times the roots of their eigenvalues: a copy."""
+        self._check_is_fitted()
         return self._state["L"].copy()
 
     @property
     def signs_(self) -> Array:
         """Signs of the eigenvalues: a copy."""
+        self._check_is_fitted()
         return self._state["signs"].copy()
 
     def transform(self, X: MatrixLike) -> Array:
@@ -95,7 +98,9 @@ class Projection(Similarity):
     # -- hooks of the base class --------------------------------------------------------------------------
 
     def _check_is_fitted(self) -> None:
-        """Nothing to ask: it is made from a model that is, and has no `fit` that scikit-learn could look for."""
+        # Not scikit-learn's own check, which looks for a `fit`: a projection is made from a model that has one.
+        if not hasattr(self, "_state"):
+            raise NotFittedError("This Projection is empty: `project` of a fitted learner makes one that is not")
 
     @classmethod
     def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
@@ -131,15 +136,14 @@ class Projection(Similarity):
         return out
 
     def _check_square(self, square: float) -> None:
-        L = self._state["L"]
-        if square * max(1.0, float(np.vdot(L, L))) > LARGEST[FLOAT64]:
-            raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in float64")
+        _check_square(square, self._state["L"])
 
     @property
     def _n_features_out(self) -> int:
         return len(self._state["signs"])
 
     def _embed(self, X: Matrix) -> Array:
+        _check_kind(self.kind, self.normalize)
         rows = product(X, self._state["L"])
         return _divided_by_norms(rows, float(self.normalize)) if self.normalize else rows
 
@@ -166,6 +170,8 @@ def make_projection(
         numbers = check_triplets(triplets, queries, objects)
         if not len(numbers):
             raise ValueError("triplets is empty, expected some to choose the rank by")
+        rows = read_both(queries, objects, numbers)
+        _check_square(max(rows.query_square, rows.object_square), L)
         most = _best_rank(queries, objects, numbers, L, signs, float(normalize))
     projection = Projection(kind, normalize=normalize)
     projection.n_features_in_, projection.n_object_features_in_ = m, n
@@ -173,6 +179,11 @@ def make_projection(
         projection.feature_names_in_ = model.feature_names_in_
     projection._state = {"L": np.ascontiguousarray(L[:, :most]), "signs": signs[:most].copy()}
     return projection
+
+
+def _check_square(square: float, L: Array) -> None:
+    if square * max(1.0, float(np.vdot(L, L))) > LARGEST[FLOAT64]:
+        raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in float64")
 
 
 def _check_kind(kind: str, normalize: bool | float) -> None:
@@ -189,9 +200,13 @@ def _factors(W: Any, kind: str, rank: int | None) -> tuple[Array, Array]:
     if sparse.issparse(S):
         if rank is None:
             raise ValueError("rank must be a number for a model that keeps only touched cells")
+        if rank >= S.shape[0]:
+            return _factors(W.toarray(), kind, rank)
+        if not S.count_nonzero():
+            return np.empty((S.shape[0], 0)), np.empty(0)
         # From a fixed start, so that the same model gives the same bits.
         start, which = np.ones(S.shape[0]), "LA" if kind == "psd" else "LM"
-        values, vectors = eigsh(S.astype(np.float64), k=min(rank, S.shape[0] - 1), which=which, v0=start)
+        values, vectors = eigsh(S.astype(np.float64), k=rank, which=which, v0=start)
     else:
         values, vectors = linalg.eigh(S.astype(np.float64))
     if kind == "psd":
@@ -207,7 +222,7 @@ def _best_rank(
 ) -> int:
     """Give the rank that orders most triplets rightly, the smallest of the best; one pass tries all."""
     n_right = np.zeros(len(signs), dtype=np.int64)
-    at_once = max(1, _NUMBERS_AT_ONCE // max(1, len(signs)))
+    at_once = max(1, _NUMBERS_AT_ONCE // max(L.shape))
     for start in range(0, len(triplets), at_once):
         query, *others = triplets[start : start + at_once].T
         left = product(queries[query], L) * signs

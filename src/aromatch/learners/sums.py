@@ -68,6 +68,7 @@ def of_triplets(block: Block, m: int, n: int) -> Sums:
     _add(sums.qp, block.queries, q, [preferred, others._replace(sign=-1.0)], weights)
     _add(sums.pp, block.preferred, good, [preferred, others._replace(sign=-1.0)], weights)
     _add(sums.pp, block.others, bad, [preferred._replace(sign=-1.0), others], weights)
+    _without_negative_squares(sums.pp)
     return sums
 
 
@@ -84,16 +85,24 @@ def of_labels(rows: RowView, classes: Numbers) -> Sums:
     n, width = rows.shape
     counts = np.bincount(classes)
     can_ask = (counts > 1) & (counts < n)
-    n_own, n_other = np.maximum(counts - 1, 1)[:, np.newaxis], np.maximum(n - counts, 1)[:, np.newaxis]
-    everything = np.arange(n)
-    order = np.argsort(classes, kind="stable")
+    n_own, n_other = np.maximum(counts - 1, 1), np.maximum(n - counts, 1)
+    everything, order = np.arange(n), np.argsort(classes, kind="stable")
     ends = np.cumsum(counts)
-    class_sums = np.zeros((len(counts), width))
-    add_sums(rows, np.concatenate([[0], ends]), order, np.ones(n), class_sums)
-    others = (class_sums.sum(axis=0) - class_sums) / n_other
-    class_sums, own, others = class_sums[can_ask], (class_sums / n_own)[can_ask], others[can_ask]
+    total = np.zeros((1, width))
+    add_sums(rows, np.array([0, n]), everything, np.ones(n), total)
 
-    of_class = np.where(can_ask, counts / n_other[:, 0], 0.0)
+    within, cross = np.zeros((width, width)), np.zeros((width, width))
+    asking, at_once = np.flatnonzero(can_ask), max(1, _AT_ONCE // width)
+    for first in range(0, len(asking), at_once):
+        here = asking[first : first + at_once]
+        members = np.concatenate([order[ends[c] - counts[c] : ends[c]] for c in here])
+        class_sums = np.zeros((len(here), width))
+        indptr = np.concatenate([[0], np.cumsum(counts[here])])
+        add_sums(rows, indptr, members, np.ones(len(members)), class_sums)
+        within += class_sums.T @ (class_sums / n_own[here, np.newaxis])
+        cross += class_sums.T @ ((total - class_sums) / n_other[here, np.newaxis])
+
+    of_class = np.where(can_ask, counts / n_other, 0.0)
     as_other = of_class.sum() - of_class[classes]
     asks = can_ask[classes].astype(np.float64)
 
@@ -102,13 +111,19 @@ def of_labels(rows: RowView, classes: Numbers) -> Sums:
         _add(out, rows, everything, [_Term(rows, everything, 1.0)], weights)
         return out
 
-    cross = class_sums.T @ others
     return Sums(
         qq=gram(asks),
-        qp=class_sums.T @ own - cross - gram(asks / n_own[classes, 0]),
-        pp=gram(asks + as_other) - cross - cross.T,
+        qp=within - cross - gram(asks / n_own[classes]),
+        pp=_without_negative_squares(gram(asks + as_other) - cross - cross.T),
         weight=float(asks.sum()),
     )
+
+
+def _without_negative_squares(S: Array) -> Array:
+    """Make sums of squares zero that rounding left under it, as in a column that is the same in all rows."""
+    diagonal = np.einsum("ii->i", S)
+    np.maximum(diagonal, 0, out=diagonal)
+    return S
 
 
 def _add(out: Array, rows: RowView, numbers: Numbers, terms: Sequence[_Term], weights: Array) -> None:

@@ -110,7 +110,7 @@ class TripletLearner(Similarity):
         *,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Start from `init` and learn the triplets in their order.
+        """Start anew, from `init` where there is one, and learn the triplets in their order.
 
         Parameters
         ----------
@@ -119,7 +119,8 @@ class TripletLearner(Similarity):
         Q : array or CSR matrix of shape (n_queries, m)
         P : array or CSR matrix of shape (n_objects, n), default Q
         sample_weight : array of shape (N,), optional
-            A triplet with weight w is learned with ``r / w`` in place of r; with 0 it is counted, but changes nothing.
+            How much each triplet counts. For the weight w an online learner takes ``r / w`` in place of r, and
+            `MomentAROMA` takes it in w times; with 0 it is counted, but changes nothing.
         """
         return self._fit_triplets(triplets, Q, P, sample_weight, starts=True)
 
@@ -131,7 +132,7 @@ class TripletLearner(Similarity):
         *,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Go on learning from where the model is, or from `init` when it has not begun.
+        """Go on learning from where the model is, or start when it has not begun.
 
         Takes the same arguments as `fit_triplets`. Only rows that the triplets name are looked at.
         """
