@@ -259,9 +259,9 @@ class MomentAROMA(TripletLearner):
         lam = checks.check_number(self.lam, "lam", at_least=0)
         # Held here too: another reader may look at the same time.
         known: list[_Solution] = self.__dict__.get("_known", [])
-        state = self._state
-        if known and known[0].state is state and known[0].lam == lam:
-            return known[0]
+        latest, state = known[0] if known else None, self._state
+        if latest is not None and latest.state is state and latest.lam == lam:
+            return latest
         found = _Solution(state, lam)
         if "_known" in self.__dict__:
             self._known[:] = [found]
