@@ -35,10 +35,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks as checks
-from .._rows import Matrix, MatrixLike, check_structure, read_all
+from .._rows import Matrix, MatrixLike
 from ..kernels.bilinear import forms, quadratic_forms
 from ..kernels.moments import add_sums
 from ..kernels.rows import RowView
@@ -119,19 +119,15 @@ class MomentAROMA(TripletLearner):
         """
         with self._unchanged_on_error():
             self._check_common_params()
-            check_structure(X, "X")
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None)
-            if X.shape[0] < 2:
-                raise ValueError(f"X must have at least two rows to compare, got n_samples = {X.shape[0]}")
-            labels = checks.check_labels(y, "y", X.shape[0])
-            view, _, square = read_all(X, "X")
-            self._check_square(square)
-            LabelSampler(labels)  # refuses labels that allow no triplet
-            classes, counts = np.unique(labels, return_inverse=True, return_counts=True)[1:]
+            rows, y = self._read_labelled(X, y)
+            self._check_square(rows.largest_square)
+            LabelSampler(y)  # refuses labels that allow no triplet
+            classes, counts = np.unique(y, return_inverse=True, return_counts=True)[1:]
             n_triplets = _number_of_triplets(counts)
             self.__dict__.pop("_state", None)
-            self._begin(X.shape[1], X.shape[1])
-            self._take_in(sums.of_labels(view, classes), n_triplets, n_triplets)
+            width = rows.view.shape[1]
+            self._begin(width, width)
+            self._take_in(sums.of_labels(rows.view, classes), n_triplets, n_triplets)
         return self
 
     # -- what was learned ---------------------------------------------------------------------------------

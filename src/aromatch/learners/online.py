@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks as checks
-from .._rows import Matrix, MatrixLike, check_structure, read_all
+from .._rows import Matrix, MatrixLike
 from ..kernels.bilinear import forms
 from ..kernels.rows import RowView
 from ..triplets import stream_from_labels
@@ -46,14 +46,10 @@ class OnlineLearner(TripletLearner):
         """
         with self._unchanged_on_error() as begin:
             r = self._check_common_params()
-            check_structure(X, "X")
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None)
-            if X.shape[0] < 2:
-                raise ValueError(f"X must have at least two rows to compare, got n_samples = {X.shape[0]}")
-            view, _, square = read_all(X, "X")
+            (view, _, square), y = self._read_labelled(X, y)
             stream = stream_from_labels(y, self.n_triplets, self.random_state)
             self.__dict__.pop("_state", None)
-            self._begin(X.shape[1], X.shape[1])
+            self._begin(view.shape[1], view.shape[1])
             begin()
             with self._bar(self.n_triplets) as advance:
                 for triplets in stream:

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _checks as checks
 from .._progress import pieces, progress_bar
-from .._rows import Matrix, MatrixLike, as_matrix, read_single_row
+from .._rows import Matrix, MatrixLike, ReadRows, as_matrix, check_structure, read_all, read_single_row
 from ..kernels.rows import RowView
 from .base import Similarity
 from .inputs import (
@@ -287,6 +287,14 @@ class TripletLearner(Similarity):
     def _counts(self) -> NDArray[np.int64]:
         check_is_fitted(self)
         return self._state["counts"]
+
+    def _read_labelled(self, X: MatrixLike, y: ArrayLike) -> tuple[ReadRows, NDArray[Any]]:
+        """Look at what `fit` gets: rows where they lie, at least two, and their labels."""
+        check_structure(X, "X")
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None)
+        if X.shape[0] < 2:
+            raise ValueError(f"X must have at least two rows to compare, got n_samples = {X.shape[0]}")
+        return read_all(X, "X"), np.asarray(y)
 
     def _bar(self, total: int) -> Any:
         return progress_bar(type(self).__name__, total, enabled=self.progress)
