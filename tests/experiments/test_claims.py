@@ -57,6 +57,29 @@ def made_up(figure, precision):
     )
 
 
+def test_pairs_are_fewer_for_a_choice_where_the_spec_says_so():
+    spec = read_spec("fig4")
+    for method, few, many in (("ITML", 20_000, 100_000), ("LEGO", 200_000, 200_000)):
+        tried = [cell for cell in spec.cells() if cell.part == "validation" and cell.method == method]
+        assert {cell.settings["n_constraints"] for cell in tried} == {few}
+        chosen = spec.choices(0, {cell.name: float(cell.name == tried[2].name) for cell in spec.cells()})[method, ""]
+        assert chosen.settings == {**tried[2].settings, "n_constraints": many}
+        assert "n_constraints_of_choice" not in chosen.settings
+
+
+def test_a_chosen_setting_is_read_where_it_was_to_stop():
+    # The chosen r is also one of the runs with more triplets: what those reach in the end is another thing.
+    results = made_up("fig3", lambda method, settings, n, split: n / 1e6 + (settings.get("r") == 0.01) / 10)
+    found = results.values("P@10", "f-AROMA", init="zero", r="chosen")
+    assert results.choice(0, "f-AROMA", "zero")["r"] == 0.01
+    np.testing.assert_allclose(found, 0.3)
+    np.testing.assert_allclose(results.values("P@10", "f-AROMA", init="zero", r=0.01), 0.6)
+    row = next(
+        line for line in make_page([results], [], "x", "x").splitlines() if line.startswith("| f-AROMA, r chosen")
+    )
+    assert "| 200,000 | 0.300" in row
+
+
 def noise(split):
     return [0.001, -0.001, 0.0005, -0.0005, 0.0][split]
 

@@ -60,7 +60,13 @@ def draw(results: Results, path: Path) -> list[Path]:
         for axis, panel in zip(axes, results.spec.panels.values(), strict=True):
             drawers[panel["kind"]](axis, results, panel)
             axis.set_title(panel["title"], fontsize=9)
-            axis.legend(frameon=False, fontsize=7.5)
+            # Many lines leave no corner free: their legend stands above them.
+            is_full = len(panel["lines"]) > 6
+            if is_full:
+                low, high = axis.get_ylim()
+                axis.set_ylim(low, high + 0.35 * (high - low))
+            placed: dict[str, Any] = {"loc": "upper right", "ncols": 2} if is_full else {}
+            axis.legend(frameon=False, fontsize=7.5, **placed)
             axis.grid(alpha=0.25, linewidth=0.5)
         n_splits = results.spec.n_splits
         figure.suptitle(f"{results.spec.title}: mean of {n_splits} splits, bands are one standard error", fontsize=10)
@@ -77,7 +83,10 @@ def _precision_at_k(axis: Any, results: Results, panel: dict[str, Any]) -> None:
         values = [results.values(f"P@{k}", line["method"], at=line.get("at"), **settings_of(line)) for k in ks]
         _line(axis, ks, np.array(values).T, line["label"])
     axis.set(xscale="log", xlabel="top k", ylabel="precision")
-    axis.set_xticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
+    ticks = [k for k in (1, 3, 10, 30, 100) if k <= ks[-1]]
+    axis.set_xticks(ticks, [str(k) for k in ticks])
+    axis.set_xlim(ks[0] / 1.1, ks[-1] * 1.1)
+    axis.xaxis.set_minor_formatter("")
 
 
 def _learning_curve(axis: Any, results: Results, panel: dict[str, Any]) -> None:

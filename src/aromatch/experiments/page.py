@@ -82,7 +82,7 @@ def _main_table(results: Results) -> str:
     rows = []
     for label, n, arguments in _entries(results):
         means = [str(results.mean(measure, **arguments)) for measure in _MEASURES]
-        rows.append([label, n, *means, f"{_seconds(results, arguments):.1f}"])
+        rows.append([label, n, *means, f"{results.seconds(**arguments):.1f}"])
     return _table(["method", "triplets", *_MEASURES, "seconds to learn"], rows)
 
 
@@ -117,17 +117,6 @@ def _entries(results: Results) -> Iterable[tuple[str, str, dict[str, Any]]]:
                 f", from {_start(s)}" for s in start.values()
             )
             yield label, f"{n_triplets:,}" if n_triplets else "", {"method": method, **start, names[0]: "chosen"}
-
-
-def _seconds(results: Results, arguments: dict[str, Any]) -> float:
-    """Give the mean time to learn, over the splits."""
-    times = []
-    for split in range(results.spec.n_splits):
-        settings = {name: value for name, value in arguments.items() if name != "method"}
-        if "chosen" in settings.values():
-            settings = results.choice(split, arguments["method"], str(settings.get("init", "")))
-        times.append(results.seconds(split, arguments["method"], **settings))
-    return sum(times) / len(times)
 
 
 def _variants(results: Results) -> list[str]:

@@ -14,8 +14,8 @@ from typing import Any
 
 FIGURES = ("fig3", "fig4")
 # What a quick look divides.
-_COUNTS = frozenset({"n_triplets", "n_triplets_of_choice", "at", "n_constraints"})
-_NOT_PARAMETERS = frozenset({"method", "n_triplets", "n_triplets_of_choice", "curve"})
+_COUNTS = frozenset({"n_triplets", "n_triplets_of_choice", "at", "n_constraints", "n_constraints_of_choice"})
+_NOT_PARAMETERS = frozenset({"method", "n_triplets", "n_triplets_of_choice", "n_constraints_of_choice", "curve"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Spec:
                 curve = run.get("curve", False)
                 cells += [Cell(split, "test", "", *what, curve) for what in expand(run, run.get("n_triplets", 0))]
             for run in self.tuned:
-                cells += [Cell(split, "validation", "", *w) for w in expand(run, run.get("n_triplets_of_choice", 0))]
+                cells += [Cell(split, "validation", "", *what) for what in _expand_for_choice(run)]
             for variant in self.variants:
                 for run in variant["runs"]:
                     n_triplets = run.get("n_triplets", 0)
@@ -106,11 +106,12 @@ class Spec:
         """Give the cell of the best parameter for each tuned method and start (if it has one), on one split."""
         best: dict[tuple[str, str], tuple[float, Cell]] = {}
         for run in self.tuned:
-            for method, settings, n_of_choice in expand(run, run.get("n_triplets_of_choice", 0)):
-                found = precision_at_10[Cell(split, "validation", "", method, settings, n_of_choice).name]
-                key = method, str(settings.get("init", ""))
+            for tried, what in zip(_expand_for_choice(run), expand(run, run.get("n_triplets", 0)), strict=True):
+                found = precision_at_10[Cell(split, "validation", "", *tried).name]
+                cell = Cell(split, "test", "", *what)
+                key = cell.method, str(cell.settings.get("init", ""))
                 if key not in best or found > best[key][0]:
-                    best[key] = found, Cell(split, "test", "", method, settings, run.get("n_triplets", 0))
+                    best[key] = found, cell
         return {key: cell for key, (_, cell) in best.items()}
 
 
@@ -123,6 +124,13 @@ def expand(run: dict[str, Any], n_triplets: int) -> list[tuple[str, dict[str, An
     names = [name for name in run if name not in _NOT_PARAMETERS]
     lists = [run[name] if isinstance(run[name], list) else [run[name]] for name in ("method", *names)]
     return [(method, dict(zip(names, values, strict=True)), n_triplets) for method, *values in product(*lists)]
+
+
+def _expand_for_choice(run: dict[str, Any]) -> list[tuple[str, dict[str, Any], int]]:
+    """Expand a tuned run as it is tried on the validation part: with fewer triplets, or pairs, where it says so."""
+    if "n_constraints_of_choice" in run:
+        run = {**run, "n_constraints": run["n_constraints_of_choice"]}
+    return expand(run, run.get("n_triplets_of_choice", 0))
 
 
 def read_spec(

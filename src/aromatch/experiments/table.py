@@ -54,7 +54,7 @@ class Results:
         method : str
             Which method.
         at : int, optional
-            After how many triplets; all of them by default.
+            After how many triplets; by default all of them, or as many as a chosen setting was to learn.
         variant : str, default ""
             Which features.
         **settings : values of parameters
@@ -62,16 +62,18 @@ class Results:
         """
         found = []
         for split in range(self.spec.n_splits):
-            exact = dict(settings)
-            if "chosen" in exact.values():
-                exact = self.choice(split, method, str(exact.get("init", "")))
-            result, place = self._at(split, method, at, variant, exact)
+            exact, after = self._exact(split, method, settings)
+            result, place = self._at(split, method, after if at is None else at, variant, exact)
             found.append(self._measure(result, place, measure))
         return found
 
-    def seconds(self, split: int, method: str, **settings: Any) -> float:
-        """Give the time that learning took on a split, to the last triplet."""
-        return float(self._at(split, method, None, "", settings)[0]["found"]["seconds"])
+    def seconds(self, method: str, **settings: Any) -> float:
+        """Give the time that learning took, to the last triplet: the mean over the splits."""
+        times = []
+        for split in range(self.spec.n_splits):
+            exact, after = self._exact(split, method, settings)
+            times.append(float(self._at(split, method, after, "", exact)[0]["found"]["seconds"]))
+        return sum(times) / len(times)
 
     def choice(self, split: int, method: str, init: str = "") -> dict[str, Any]:
         """Give the settings that were best on the validation part of a split."""
@@ -94,6 +96,13 @@ class Results:
         at = self.checkpoints(method, **{**settings, **self._first_choice(method, settings)})
         return np.array([self.values(measure, method, at=n, **settings) for n in at]).T
 
+    def _exact(self, split: int, method: str, settings: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
+        """Give settings without anything to be chosen, and after how many triplets a choice is to be read."""
+        if "chosen" not in settings.values():
+            return settings, None
+        chosen = self._choices[split][method, str(settings.get("init", ""))]
+        return chosen.settings, chosen.n_triplets or None
+
     def _first_choice(self, method: str, settings: dict[str, Any]) -> dict[str, Any]:
         return self.choice(0, method, str(settings.get("init", ""))) if "chosen" in settings.values() else {}
 
@@ -111,7 +120,8 @@ class Results:
         if at is None:
             result = max(results, key=lambda r: r["cell"]["n_triplets"])
             return result, len(result["found"]["n_triplets"]) - 1
-        for result in results:
+        # The cell that ends there comes first: its time is that of so many triplets.
+        for result in sorted(results, key=lambda r: bool(r["cell"]["n_triplets"] != at)):
             if at in result["found"]["n_triplets"]:
                 return result, result["found"]["n_triplets"].index(at)
         raise KeyError(f"{method} with {settings} was not evaluated after {at} triplets")
