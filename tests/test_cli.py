@@ -107,8 +107,14 @@ def test_the_demo_prints_json_and_nothing_else(small_library, run):
     report = json.loads(out)
     assert (code, err) == (0, "")
     assert report["seed"] == 2
-    assert [result["method"] for result in report["results"]] == ["cosine", "OASIS", "d-AROMA", "f-AROMA"]
-    assert [result["n_triplets"] for result in report["results"]] == [0, 300, 300, 300]
+    assert [result["method"] for result in report["results"]] == [
+        "cosine",
+        "OASIS",
+        "d-AROMA",
+        "f-AROMA",
+        "projected",
+    ]
+    assert [result["n_triplets"] for result in report["results"]] == [0, 300, 300, 300, 300]
     assert report["n_training"] + report["n_held_out"] == report["n_entries"] == 90
 
 

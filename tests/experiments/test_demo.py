@@ -17,7 +17,7 @@ from aromatch.experiments.demo import render
 from aromatch.features import TextFeatures
 from aromatch.triplets import from_labels
 
-METHODS = ["cosine", "OASIS", "d-AROMA", "f-AROMA"]
+METHODS = ["cosine", "OASIS", "d-AROMA", "f-AROMA", "projected"]
 
 
 def small_corpus(n_classes=6, n_texts=40):
@@ -108,7 +108,7 @@ def test_the_same_seed_gives_the_same_report_and_another_seed_another(report, co
 
 def test_all_learners_learn_from_the_same_number_of_triplets(corpus):
     report = run_demo(n_triplets=400, corpus=corpus)
-    assert [result.n_triplets for result in report.results] == [0, 400, 400, 400]
+    assert [result.n_triplets for result in report.results] == [0, 400, 400, 400, 400]
 
 
 def test_the_best_aroma_is_the_one_with_the_higher_precision_at_10(report):

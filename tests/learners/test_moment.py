@@ -309,7 +309,11 @@ def test_models_that_do_not_belong_together_are_not_merged():
         (model, TypeError, "models must be a sequence"),
         ([model, am.MomentAROMA()], NotFittedError, "model 1 has learned nothing yet"),
         ([model, am.OASIS(init="zero").fit_triplets(triplets, Q, P)], TypeError, "model 1 is a OASIS"),
-        ([model, am.MomentAROMA(lam=1.0).fit_triplets(triplets, Q, P)], ValueError, "their lam must be the same"),
+        (
+            [model, am.MomentAROMA(lam=1.0).fit_triplets(triplets, Q, P)],
+            ValueError,
+            "their parameters must be the same",
+        ),
         ([model, am.MomentAROMA().fit_triplets(triplets, P, P)], ValueError, "model 1 has .5, 5. query and object"),
     ):
         with pytest.raises(error, match=message):

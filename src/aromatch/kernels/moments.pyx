@@ -1,6 +1,7 @@
-"""Sums of rows, and sums of outer products with rows."""
+"""Sums of rows, sums of outer products with rows, and a number for the values of a row."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
 
 from .rows cimport RowView, Workspace, gather
 from .vectors cimport add
@@ -40,3 +41,28 @@ def add_outer_products(RowView X, const int64_t[::1] rows, const double[:, ::1] 
             found = gather(&X.rows, rows[i], x, columns)
             for j in range(found):
                 add(&out[columns[j], 0], x[j], <const double *>&G[i, 0], G.shape[1])
+
+
+cdef inline uint64_t mixed(uint64_t z) noexcept nogil:
+    """Spread what is in any bit over all of them (splitmix64: Steele, Lea and Flood 2014)."""
+    z += <uint64_t>0x9E3779B97F4A7C15
+    z = (z ^ (z >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * <uint64_t>0x94D049BB133111EB
+    return z ^ (z >> 31)
+
+
+def hash_rows(RowView X, const int64_t[::1] rows, uint64_t[::1] hashes):
+    """Give each row a number as good as random that depends on its values alone, whatever holds them."""
+    cdef Workspace space = Workspace(X.rows.n_columns, 0, sizeof(double))
+    cdef double *x = <double *>space.pair.q
+    cdef Py_ssize_t *columns = space.pair.q_columns
+    cdef Py_ssize_t i, j, found
+    cdef uint64_t bits, result
+    with nogil:
+        for i in range(hashes.shape[0]):
+            found = gather(&X.rows, rows[i], x, columns)
+            result = 0
+            for j in range(found):
+                memcpy(&bits, &x[j], sizeof(bits))
+                result += mixed(bits ^ mixed(<uint64_t>columns[j]))
+            hashes[i] = mixed(result)

@@ -33,8 +33,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     # -- hooks --------------------------------------------------------------------------------------------
 
-    @classmethod
-    def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
         """Name and shape of every array that makes up the state, for m query and n object features."""
         raise NotImplementedError
 

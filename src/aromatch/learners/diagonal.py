@@ -126,8 +126,7 @@ class DiagonalAROMA(CellLearner):
         check_is_fitted(self)
         return self._csr("Sigma") if self._has_touched_cells else self._array("Sigma")
 
-    @classmethod
-    def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
         return {"cells": (m, n, 2), "counts": (3,)}  # the mean and the variance of a cell, side by side
 
     def _check_params(self) -> float:

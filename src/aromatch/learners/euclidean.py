@@ -47,8 +47,7 @@ class Euclidean(MetricSimilarity):
         check_is_fitted(self)
         return np.eye(self.n_features_in_)
 
-    @classmethod
-    def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
         return {}
 
     def _project(self, X: Matrix) -> Matrix:

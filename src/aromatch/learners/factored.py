@@ -141,8 +141,7 @@ class FactoredAROMA(OnlineLearner):
         """Covariance between the rows of W, of shape (m, m): a copy."""
         return self._array("Lambda")
 
-    @classmethod
-    def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
         return {"W": (m, n), "Omega": (n, n), "Lambda": (m, m), **pending.shapes(m, n, n_factors=3)}  # alpha, c and d
 
     def _check_params(self) -> float:

@@ -100,8 +100,7 @@ class FullAROMA(OnlineLearner):
         """The covariance of ``W_.ravel()``, of shape (m * n, m * n): a copy."""
         return self._array("Sigma")
 
-    @classmethod
-    def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
         if m * n > _MOST_CELLS:
             raise ValueError(
                 f"FullAROMA takes at most {_MOST_CELLS} cells, got m * n = {m * n}, whose covariance has "

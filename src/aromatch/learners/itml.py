@@ -107,8 +107,7 @@ class ITML(PairMetric):
         """Number of sweeps over the pairs."""
         return int(self._array("n_sweeps")[0])
 
-    @classmethod
-    def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
         return {**super()._shapes(m, n), "n_sweeps": (1,)}
 
     def _check_params(self) -> None:

@@ -41,8 +41,9 @@ def merge(models: Sequence[MomentAROMA]) -> MomentAROMA:
         if not isinstance(model, MomentAROMA):
             raise TypeError(f"model {number} is a {type(model).__name__}, but only MomentAROMA can be merged exactly")
         check_is_fitted(model, msg=f"model {number} has learned nothing yet, expected models that are fitted")
-        if model.lam != first.lam:
-            raise ValueError(f"model {number} is {model}, but model 0 is {first}: their lam must be the same")
+        if (model.lam, model.r, model.denoise) != (first.lam, first.r, first.denoise):
+            raise ValueError(f"model {number} is {model}, but model 0 is {first}: their parameters must be the same")
+        model._check_params()
         widths = model.n_features_in_, model.n_object_features_in_
         expected = first.n_features_in_, first.n_object_features_in_
         if widths != expected:

@@ -40,8 +40,7 @@ class MetricSimilarity(Similarity):
         check_is_fitted(self)
         return self._state[name].copy()
 
-    @classmethod
-    def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
         return {"L": (m, m)}
 
     def _project(self, X: Matrix) -> Matrix:

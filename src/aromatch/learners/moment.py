@@ -22,6 +22,14 @@ sum of the weights.
 A direction in which neither rows nor lam leave anything, such as one that no row has when lam is 0, has no influence:
 inverses are pseudo-inverses there.
 
+With ``lam="auto"`` or `denoise`, one row in eight is held out to choose by (`learners.closed_form`): what is learned
+from triplets without such a row is tried on triplets with such a query, since queries to come will be new as well. W is
+then made from all triplets. Which rows are held out depends on their values alone, so that order and cuts do not matter
+here either. Labels are tried on triplets of held-out rows only.
+
+`denoise` looks at all judgements of a call as a graph (`learners.judgement_graph`), which sums cannot: there it matters
+how triplets are cut.
+
 Differences of objects are summed as differences of sums. A large constant in their features costs accuracy, as its
 square against the square of the rest: centre such features.
 """
@@ -29,12 +37,10 @@ square against the square of the rest: centre such features.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks as checks
@@ -43,7 +49,8 @@ from ..kernels.bilinear import forms, quadratic_forms
 from ..kernels.moments import add_sums
 from ..kernels.rows import RowView
 from ..triplets import LabelSampler
-from . import sums
+from . import judgement_graph, sums
+from .closed_form import Solution
 from .inputs import FLOAT64, Block, product
 from .triplet import TripletLearner
 
@@ -51,9 +58,14 @@ Array = NDArray[np.float64]
 
 # Triplets whose sums are computed before they are added to the model.
 _AT_ONCE = 2**18
-# Below this part of the largest, an eigenvalue is rounding: as many times the smallest number that 1 + x tells from 1
-# as the matrix has rows.
-_EPSILON = float(np.finfo(np.float64).eps)
+# What `denoise` keeps, and what stands in for it where nothing stands out.
+_DENOISED = {
+    "denoised_qp": "qp",
+    "learn_denoised_qp": "learn_qp",
+    "known_qp": "learn_qp",
+    "new_qp": "held_qp",
+    "new_pp": "held_pp",
+}
 
 
 class MomentAROMA(TripletLearner):
@@ -65,9 +77,17 @@ class MomentAROMA(TripletLearner):
 
     Parameters
     ----------
-    lam : float, default 1e-3
+    lam : float or "auto", default 1e-3
         Added to the mean squares of features before they are inverted. Rows of unit norm in d features have mean
-        squares around 1 / d. Raise it when there are few triplets or they are noisy.
+        squares around 1 / d. The more triplets, and the less noise, the smaller it may be; "auto" chooses it on
+        queries that were held out.
+    r : float, optional
+        Takes the place of lam, which is then r over the sum of the weights, as if r of all judgements said nothing. The
+        best lam falls about so, and one r serves all along a stream.
+    denoise : bool, default False
+        Look for what judgements of the same rows say together: rows that are judged alike are taken to be alike, which
+        can be worth ten times as many triplets. It needs triplets that name the same rows again and again, a few for
+        each row, in one call. Used where it helps for queries that were held out.
     progress : bool, default False
         Show a progress bar on a terminal.
 
@@ -79,6 +99,10 @@ class MomentAROMA(TripletLearner):
         Covariance between columns of W, the object features.
     Lambda_ : array of shape (m, m)
         Covariance between rows of W, the query features.
+    lam_ : float
+        The lam in use.
+    denoised_ : float
+        Share of what `denoise` found in W: 0, 0.5 or 1.
     weight_ : float
         Sum of the weights of the triplets; `fit` counts 1 for each query.
     n_triplets_seen_, n_updates_ : int
@@ -105,8 +129,12 @@ class MomentAROMA(TripletLearner):
     True
     """
 
-    def __init__(self, lam: float = 1e-3, *, progress: bool = False) -> None:
+    def __init__(
+        self, lam: float | str = 1e-3, *, r: float | None = None, denoise: bool = False, progress: bool = False
+    ) -> None:
         self.lam = lam
+        self.r = r
+        self.denoise = denoise
         self.progress = progress
 
     # -- learning -----------------------------------------------------------------------------------------
@@ -118,16 +146,21 @@ class MomentAROMA(TripletLearner):
         rows of zeros and rows that are the same too, whose triplets `fit_triplets` leaves out.
         """
         with self._unchanged_on_error():
+            self.__dict__.pop("_state", None)
             self._check_common_params()
             rows, y = self._read_labelled(X, y)
             self._check_square(rows.largest_square)
             LabelSampler(y)  # refuses labels that allow no triplet
             classes, counts = np.unique(y, return_inverse=True, return_counts=True)[1:]
             n_triplets = _number_of_triplets(counts)
-            self.__dict__.pop("_state", None)
             width = rows.view.shape[1]
             self._begin(width, width)
-            self._take_in(sums.of_labels(rows.view, classes), n_triplets, n_triplets)
+            found = _named(sums.of_labels(rows.view, classes))
+            if self._holds_out:
+                found |= _learn_and_held_rows(rows.view, classes)
+            if self.denoise:  # labels leave nothing to chance
+                found |= {name: found[plain].copy() for name, plain in _DENOISED.items()}
+            self._take_in(found, n_triplets, n_triplets)
         return self
 
     # -- what was learned ---------------------------------------------------------------------------------
@@ -148,6 +181,16 @@ class MomentAROMA(TripletLearner):
         return self._solution.Lambda.copy()
 
     @property
+    def lam_(self) -> float:
+        """The lam in use, as given or chosen."""
+        return self._solution.choice.lam
+
+    @property
+    def denoised_(self) -> float:
+        """Share of what `denoise` found in W; 0 without it."""
+        return self._solution.choice.share
+
+    @property
     def weight_(self) -> float:
         """Sum of the weights of all triplets."""
         check_is_fitted(self)
@@ -155,13 +198,36 @@ class MomentAROMA(TripletLearner):
 
     # -- hooks of the base classes ------------------------------------------------------------------------
 
-    @classmethod
-    def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        return {"qq": (m, m), "qp": (m, n), "pp": (n, n), "weight": (1,), "counts": (2,)}
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        parts = ["", "learn_", "held_"] if self._holds_out else [""]
+        of_sums = {"qq": (m, m), "qp": (m, n), "pp": (n, n), "weight": (1,)}
+        shapes: dict[str, tuple[int, ...]] = {part + name: of_sums[name] for part in parts for name in of_sums}
+        if self.denoise:
+            shapes |= {name: shapes[plain] for name, plain in _DENOISED.items()}
+        return shapes | {"counts": (2,)}
 
     def _check_params(self) -> float:
-        checks.check_number(self.lam, "lam", at_least=0)
+        self._check_lam()
+        if self.r is not None:
+            checks.check_number(self.r, "r", above=0)
+        checks.check_flag(self.denoise, "denoise")
+        if hasattr(self, "_state") and not {*self._shapes(1, 1)} <= {*self._state}:
+            raise ValueError(
+                f"lam={self.lam!r} with denoise={self.denoise} needs triplets held out from the first one on, "
+                "and this model has held out none; fit it anew"
+            )
         return 1.0
+
+    def _check_lam(self) -> float | None:
+        """Give lam when it is a number, None when it is to be chosen."""
+        if isinstance(self.lam, str):
+            checks.check_choice(self.lam, "lam", ("auto",))
+            return None
+        return checks.check_number(self.lam, "lam", at_least=0)
+
+    @property
+    def _holds_out(self) -> bool:
+        return self.denoise or (isinstance(self.lam, str) and self.r is None)
 
     def _first_state(self, m: int, n: int) -> dict[str, NDArray[Any]]:
         self._check_fits(m, n, FLOAT64)
@@ -172,17 +238,36 @@ class MomentAROMA(TripletLearner):
         changes = sums.changing(block)
         if block.record is not None:
             block.record[0] = *self._solution.judge(*_single(block, m, n)), changes[0]
-        weights = None if block.weights is None else block.weights[changes]
-        rest = block._replace(triplets=block.triplets[changes], weights=weights)
-        self._take_in(sums.of_triplets(rest, m, n), len(block.triplets), len(rest.triplets))
+        rest = _part(block, changes)
+        if not self._holds_out:
+            found = _named(sums.of_triplets(rest, m, n))
+        else:
+            is_new = [sums.is_held_out(rows, numbers) for rows, numbers in zip(rest[:3], rest.triplets.T, strict=True)]
+            knows_objects = ~(is_new[1] | is_new[2])
+            found, learn = {}, _part(rest, knows_objects & ~is_new[0])
+            for name, part in (("learn_", learn), ("held_", _part(rest, knows_objects & is_new[0]))):
+                found |= _named(sums.of_triplets(part, m, n), name)
+            others = _named(sums.of_triplets(_part(rest, ~knows_objects), m, n))
+            found |= {name: found[f"learn_{name}"] + found[f"held_{name}"] + more for name, more in others.items()}
+            if self.denoise:
+                found |= {name: found[plain].copy() for name, plain in _DENOISED.items()}
+                if (of_all := judgement_graph.denoised(rest, m, n)) is not None:
+                    found |= of_all._asdict()
+                if (of_learn := judgement_graph.denoised(learn, m, n)) is not None:
+                    found["learn_denoised_qp"] = of_learn.denoised_qp
+        self._take_in(found, len(block.triplets), len(rest.triplets))
         return len(block.triplets)
 
     def _learn_in_pieces(self, block: Block, advance: Callable[[int], None], kept: str, first: int = 0) -> None:
         # Large pieces: the sums of a piece cost as much as adding up all features of its rows, however few triplets.
-        for start in range(0, len(block.triplets), _AT_ONCE):
-            piece = slice(start, start + _AT_ONCE)
-            weights = None if block.weights is None else block.weights[piece]
-            advance(self._learn(block._replace(triplets=block.triplets[piece], weights=weights)))
+        # A graph is one piece: what it shows, it shows as a whole.
+        at_once = max(1, len(block.triplets)) if self.denoise else _AT_ONCE
+        for start in range(0, len(block.triplets), at_once):
+            advance(self._learn(_part(block, slice(start, start + at_once))))
+
+    def _to_file(self) -> dict[str, NDArray[Any]]:
+        # Without what only parameters of before asked for.
+        return {name: self._state[name] for name in self._shapes(1, 1)}
 
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
         super()._check_state(state, m, n)
@@ -192,9 +277,9 @@ class MomentAROMA(TripletLearner):
                 raise ValueError(f"the model's {name} is {array.dtype}, expected {_precision_of(name)}")
             if not np.isfinite(array).all():
                 raise ValueError(f"the model's {name} contains NaN or infinity")
-        if (state["counts"] < 0).any() or state["weight"][0] < 0:
+        if any((array < 0).any() for name, array in state.items() if name.endswith(("counts", "weight"))):
             raise ValueError("the model's counts or its weight are negative")
-        if any((np.diagonal(state[name]) < 0).any() for name in ("qq", "pp")):
+        if any((np.diagonal(array) < 0).any() for name, array in state.items() if name.endswith(("qq", "pp"))):
             raise ValueError("the model's sums of squares are negative")
 
     @property
@@ -217,48 +302,43 @@ class MomentAROMA(TripletLearner):
 
     # -- inside -------------------------------------------------------------------------------------------
 
-    def _take_in(self, found: sums.Sums, n_triplets: int, n_updates: int) -> None:
+    def _take_in(self, found: dict[str, Array], n_triplets: int, n_updates: int) -> None:
         """Add to the sums: all of them or none, whenever an interrupt comes."""
-        state = self._state
-        for more, known in ((found.qq, state["qq"]), (found.qp, state["qp"]), (found.pp, state["pp"])):
-            more += known
+        for name, more in found.items():
+            more += self._state[name]
             if not np.isfinite(more).all():
                 raise ValueError(
                     "the sums over the triplets are too large for float64; scale rows or sample_weight down"
                 )
+        after = {**found, "counts": _added(self._state["counts"], [n_triplets, n_updates])}
         # It would keep the sums of before alive.
         self.__dict__.pop("_ready", None)
         # Reading puts the solution in here, and leaves the attributes of the model as they are.
-        self._known: list[_Solution] = []
-        self._state = {
-            "qq": found.qq,
-            "qp": found.qp,
-            "pp": found.pp,
-            "weight": state["weight"] + found.weight,
-            "counts": _added(state["counts"], [n_triplets, n_updates]),
-        }
+        self._known: list[Solution] = []
+        self._state = after
 
     @classmethod
     def _merge(cls, models: Sequence[Self]) -> Self:
         """Give a model that has seen what all of these have."""
         merged = models[0].copy()
         for model in models[1:]:
-            state = model._state
-            found = sums.Sums(state["qq"].copy(), state["qp"].copy(), state["pp"].copy(), model.weight_)
-            merged._take_in(found, *state["counts"].tolist())
+            state = {name: model._state[name].copy() for name in merged._shapes(1, 1)}
+            merged._take_in(state, *state.pop("counts").tolist())
         return merged
 
     @property
-    def _solution(self) -> _Solution:
-        """What follows from the sums; it is kept until they or lam change."""
+    def _solution(self) -> Solution:
+        """What follows from the sums; it is kept until they or the parameters change."""
         check_is_fitted(self)
-        lam = checks.check_number(self.lam, "lam", at_least=0)
+        self._check_params()
+        lam = self._check_lam() if self.r is None else self.r / max(self.weight_, 1.0)
+        asked = lam, self.denoise
         # Held here too: another reader may look at the same time.
-        known: list[_Solution] = self.__dict__.get("_known", [])
+        known: list[Solution] = self.__dict__.get("_known", [])
         latest, state = known[0] if known else None, self._state
-        if latest is not None and latest.state is state and latest.lam == lam:
+        if latest is not None and latest.state is state and latest.asked == asked:
             return latest
-        found = _Solution(state, lam)
+        found = Solution(state, *asked)
         if "_known" in self.__dict__:
             self._known[:] = [found]
         else:  # it comes from a file, or is a copy
@@ -270,81 +350,25 @@ class MomentAROMA(TripletLearner):
         return {name: value for name, value in super().__getstate__().items() if name != "_known"}
 
 
-class _Solution:
-    """W and its covariance for given sums, each computed when it is first wanted."""
-
-    def __init__(self, state: dict[str, NDArray[Any]], lam: float) -> None:
-        self.state = state
-        self.lam = lam
-        # Without a single triplet all sums, and so all means, are zero.
-        self._weight = float(state["weight"][0]) or 1.0
-
-    @cached_property
-    def _queries(self) -> _Inverse:
-        return _Inverse(self.state["qq"] / self._weight, self.lam)
-
-    @cached_property
-    def _objects(self) -> _Inverse:
-        return _Inverse(self.state["pp"] / self._weight, self.lam)
-
-    @cached_property
-    def W(self) -> Array:
-        left = self._queries.times(self.state["qp"] / self._weight)
-        return np.ascontiguousarray(self._objects.times(left.T).T)
-
-    @cached_property
-    def Lambda(self) -> Array:
-        return np.ascontiguousarray(self._queries.times(np.eye(len(self.state["qq"]))) / self._judgements)
-
-    @cached_property
-    def Omega(self) -> Array:
-        return np.ascontiguousarray(self._objects.times(np.eye(len(self.state["pp"]))))
-
-    def judge(self, q: Array, p: Array) -> tuple[float, float]:
-        """Give the mean and the variance of ``q'Wp`` without all of W."""
-        a, b = self._queries.times(q), self._objects.times(p)
-        variance = max(0.0, float(q @ a)) * max(0.0, float(p @ b)) / self._judgements
-        return float(a @ self.state["qp"] @ b) / self._weight, variance
-
-    @property
-    def _judgements(self) -> float:
-        """What the variance is divided by: less than one judgement says nothing yet."""
-        return max(float(self.state["weight"][0]), 1.0)
+def _named(found: sums.Sums, part: str = "") -> dict[str, Array]:
+    """Give sums by the names that they have in a model."""
+    return {part + name: np.atleast_1d(value) for name, value in found._asdict().items()}
 
 
-class _Inverse:
-    """The inverse of ``S + lam I``, S symmetric without negative eigenvalues but for rounding.
+def _part(block: Block, which: Any) -> Block:
+    """Give a part of the triplets of a block."""
+    weights = None if block.weights is None else block.weights[which]
+    return block._replace(triplets=block.triplets[which], weights=weights)
 
-    All features are first scaled to the same mean square, so that what counts as rounding does not depend on units.
-    """
 
-    def __init__(self, S: Array, lam: float) -> None:
-        S[np.diag_indices_from(S)] += lam
-        squares = np.diagonal(S)
-        self._scales = np.divide(1.0, np.sqrt(squares), out=np.zeros(len(S)), where=squares > 0)
-        S *= self._scales
-        S *= self._scales[:, np.newaxis]
-        norm = linalg.norm(S, 1)
-        self._factor: tuple[Array, bool] | None = None
-        try:
-            factor = linalg.cho_factor(S, lower=True)
-            well_posed = linalg.lapack.dpocon(factor[0], norm, uplo="L")[0] > _EPSILON * len(S)
-        except linalg.LinAlgError:
-            well_posed = False
-        if well_posed:
-            self._factor = factor
-            return
-        values, vectors = linalg.eigh(S)
-        kept = values > _EPSILON * len(S) * max(float(values[-1]), 0.0)
-        self._values, self._vectors = values[kept], vectors[:, kept]
-
-    def times(self, B: Array) -> Array:
-        """Multiply a vector, or the columns of a matrix."""
-        scales = self._scales if B.ndim == 1 else self._scales[:, np.newaxis]
-        scaled = scales * B
-        if self._factor is not None:
-            return np.asarray(scales * linalg.cho_solve(self._factor, scaled))
-        return np.asarray(scales * ((self._vectors / self._values) @ (self._vectors.T @ scaled)))
+def _learn_and_held_rows(rows: RowView, classes: NDArray[np.int64]) -> dict[str, Array]:
+    """Sum over the triplets inside each of two parts of labelled rows."""
+    numbers = np.arange(len(classes))
+    is_held = sums.is_held_out(rows, numbers)
+    found: dict[str, Array] = {}
+    for part, which in (("learn_", ~is_held), ("held_", is_held)):
+        found |= _named(sums.of_labels(rows, classes, numbers[which]), part)
+    return found
 
 
 def _added(counts: NDArray[np.int64], more: Sequence[int]) -> NDArray[np.int64]:

@@ -87,8 +87,7 @@ class OASIS(CellLearner):
         self.random_state = random_state
         self.progress = progress
 
-    @classmethod
-    def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
         return {"W": (m, n), **pending.shapes(m, n, n_factors=1)}  # tau
 
     def _check_params(self) -> float:

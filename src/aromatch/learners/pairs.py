@@ -123,8 +123,7 @@ class PairMetric(MetricSimilarity):
         near, far = self._array("bounds").tolist()
         return near, far
 
-    @classmethod
-    def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
         return {**super()._shapes(m, n), "bounds": (2,)}
 
     def _usual_number(self, n_classes: int) -> int:

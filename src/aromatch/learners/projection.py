@@ -102,8 +102,7 @@ class Projection(Similarity):
         if not hasattr(self, "_state"):
             raise NotFittedError("This Projection is empty: `project` of a fitted learner makes one that is not")
 
-    @classmethod
-    def _shapes(cls, m: int, n: int) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
         return {"L": (m, n), "signs": (n,)}
 
     def _shapes_in_file(self, state: dict[str, NDArray[Any]], m: int, n: int) -> dict[str, tuple[int, ...]]:

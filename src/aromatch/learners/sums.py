@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm
 
-from ..kernels.moments import add_outer_products, add_sums
+from ..kernels.moments import add_outer_products, add_sums, hash_rows
 from ..kernels.rows import RowView, squared_scales
 from .inputs import Block
 
@@ -39,6 +39,8 @@ Numbers = NDArray[np.int64]
 _AT_ONCE = 2**21
 # Where fewer values than this share are not zero, outer products go by those; BLAS is faster otherwise.
 _FEW = 1 / 8
+# One row in so many is held out.
+_ONE_IN = 8
 
 
 class Sums(NamedTuple):
@@ -80,16 +82,41 @@ def changing(block: Block) -> NDArray[np.bool_]:
     return changes if block.weights is None else changes & (block.weights > 0)
 
 
-def of_labels(rows: RowView, classes: Numbers) -> Sums:
-    """Sum over all triplets that labels allow, each query counting 1 and all its triplets the same."""
-    n, width = rows.shape
+def is_held_out(rows: RowView, numbers: Numbers) -> NDArray[np.bool_]:
+    """Tell which rows to choose by and not to learn from: one in eight, which ones depends on their values alone."""
+    used, place = np.unique(numbers, return_inverse=True)
+    hashes = np.empty(len(used), dtype=np.uint64)
+    hash_rows(rows, used, hashes)
+    return np.asarray((hashes % _ONE_IN == 0)[place])
+
+
+def spread_of_rows(rows: RowView, numbers: Numbers, weights: Array) -> Array:
+    """Sum the squares of rows around their mean: ``sum w (x - mean) (x - mean)'``."""
+    width = rows.shape[1]
+    total, out = np.zeros((1, width)), np.zeros((width, width))
+    if weights.sum() > 0:
+        add_sums(rows, np.array([0, len(numbers)]), numbers, weights, total)
+        _add(out, rows, numbers, [_Term(rows, numbers, 1.0)], weights)
+        out -= total.T @ total / weights.sum()
+    return _without_negative_squares(out)
+
+
+def of_labels(rows: RowView, classes: Numbers, numbers: Numbers | None = None) -> Sums:
+    """Sum over all triplets that labels allow, each query counting 1 and all its triplets the same.
+
+    `classes` are those of all rows; with `numbers`, only rows with these numbers are there.
+    """
+    width = rows.shape[1]
+    if numbers is None:
+        numbers = np.arange(len(classes))
+    classes, n = classes[numbers], len(numbers)
     counts = np.bincount(classes)
     can_ask = (counts > 1) & (counts < n)
     n_own, n_other = np.maximum(counts - 1, 1), np.maximum(n - counts, 1)
-    everything, order = np.arange(n), np.argsort(classes, kind="stable")
+    order = numbers[np.argsort(classes, kind="stable")]
     ends = np.cumsum(counts)
     total = np.zeros((1, width))
-    add_sums(rows, np.array([0, n]), everything, np.ones(n), total)
+    add_sums(rows, np.array([0, n]), numbers, np.ones(n), total)
 
     within, cross = np.zeros((width, width)), np.zeros((width, width))
     asking, at_once = np.flatnonzero(can_ask), max(1, _AT_ONCE // width)
@@ -108,7 +135,7 @@ def of_labels(rows: RowView, classes: Numbers) -> Sums:
 
     def gram(weights: Array) -> Array:
         out = np.zeros((width, width))
-        _add(out, rows, everything, [_Term(rows, everything, 1.0)], weights)
+        _add(out, rows, numbers, [_Term(rows, numbers, 1.0)], weights)
         return out
 
     return Sums(
