@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench clean
+.PHONY: help demo test test-slow lint format bench quality clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/' | sort
@@ -35,6 +35,10 @@ format: $(READY)  ## put the code in its standard form
 
 bench: $(READY)  ## measure speed and memory against plain loops
 	$(BIN)/python benchmarks/speed.py
+
+quality: $(READY)  ## measure rankings against other ways to learn them; an hour or more, and torch is installed for it
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[quality]'
+	$(BIN)/python benchmarks/quality.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,197 @@
+"""The methods that benchmarks/quality.py compares: how each learns, and the six settings that it may choose from.
+
+A method gets the rows of the training part, their labels and triplets drawn from these labels, and gives something that
+scores. Methods that learn from triplets do not look at the labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import Ridge
+
+import aromatch as am
+
+N_SETTINGS = 6
+# Passes over the triplets, and triplets in a step, of the models in torch.
+EPOCHS = 10
+BATCH = 256
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to learn a similarity, with the settings to choose from."""
+
+    name: str
+    learns_from: str
+    """ "nothing", "triplets" or "labels"."""
+    settings: list[dict[str, Any]]
+    learn: Callable[..., Any]
+    """Called with X, y, triplets and a setting by its names."""
+
+
+class Embedded:
+    """Scores rows by inner products, or cosines, of what a function makes of them."""
+
+    def __init__(self, embed_queries, embed_objects=None, *, cosine=False):
+        self.embed_queries, self.embed_objects = embed_queries, embed_objects or embed_queries
+        self.cosine = cosine
+
+    def similarity(self, Q, P):
+        """Score every query against every object."""
+        left, right = self.embed_queries(Q), self.embed_objects(P)
+        if self.cosine:
+            left, right = (Z / np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-12) for Z in (left, right))
+        return left @ right.T
+
+
+def dense(X):
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+def over(**values):
+    """Give one setting for each value of a single parameter."""
+    ((name, listed),) = values.items()
+    return [{name: value} for value in listed]
+
+
+# -- from triplets ----------------------------------------------------------------------------------------------------
+
+
+def cosine(X, y, triplets):
+    return Embedded(dense, cosine=True)
+
+
+def online(learner):
+    def learn(X, y, triplets, **setting):
+        return learner(init="identity", **setting).fit_triplets(triplets, X)
+
+    return learn
+
+
+def moment(X, y, triplets, lam):
+    return am.MomentAROMA(lam).fit_triplets(triplets, X)
+
+
+def moment_denoised(X, y, triplets):
+    return am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X)
+
+
+def moment_projected(X, y, triplets, normalize):
+    return moment_denoised(X, y, triplets).project(normalize=normalize)
+
+
+# -- from labels ------------------------------------------------------------------------------------------------------
+
+
+def moment_of_labels(X, y, triplets, normalize):
+    return am.MomentAROMA("auto").fit(X, y).project(rank=len(set(y)) - 1, normalize=normalize)
+
+
+def lda(X, y, triplets, shrinkage, cosine):
+    model = LinearDiscriminantAnalysis(solver="eigen", shrinkage=shrinkage).fit(dense(X), y)
+    return Embedded(lambda rows: model.transform(dense(rows)), cosine=cosine)
+
+
+def ridge(X, y, triplets, alpha, cosine):
+    indicators = (np.unique(y)[np.newaxis] == np.asarray(y)[:, np.newaxis]).astype(float)
+    model = Ridge(alpha=alpha).fit(X, indicators - indicators.mean(axis=0))
+    return Embedded(model.predict, cosine=cosine)
+
+
+def class_probabilities(X, y, triplets, C):
+    return am.HIER(C=C).fit(X, y)
+
+
+# -- torch ------------------------------------------------------------------------------------------------------------
+
+
+def _trained(towers, X, triplets, rate, loss_of):
+    """Train linear towers with Adam, over all triplets in a new order each epoch."""
+    import torch
+
+    rows, triplets = torch.from_numpy(dense(X).astype(np.float32)), torch.from_numpy(np.asarray(triplets))
+    generator = torch.Generator().manual_seed(0)
+    optimiser = torch.optim.Adam([parameter for tower in towers for parameter in tower.parameters()], lr=rate)
+    for _ in range(EPOCHS):
+        for batch in torch.randperm(len(triplets), generator=generator).split(BATCH):
+            query, good, bad = triplets[batch].T
+            optimiser.zero_grad()
+            loss_of(rows[query], rows[good], rows[bad]).backward()
+            optimiser.step()
+    matrices = [tower.weight.detach().numpy().T.astype(np.float64) for tower in towers]
+    return Embedded(*((lambda Q, M=M: np.asarray(Q @ M)) for M in matrices), cosine=True)
+
+
+def _towers(n_towers, width, rank):
+    import torch
+
+    torch.manual_seed(0)
+    # Two towers start alike: what is near at first is near in the space of both.
+    tower = torch.nn.Linear(width, rank, bias=False)
+    torch.nn.init.orthogonal_(tower.weight)
+    towers = [tower]
+    for _ in range(n_towers - 1):
+        other = torch.nn.Linear(width, rank, bias=False)
+        other.load_state_dict(tower.state_dict())
+        towers.append(other)
+    return towers
+
+
+def two_towers(X, y, triplets, temperature, rate, rank=128):
+    import torch
+    from torch.nn import functional
+
+    towers = _towers(2, X.shape[1], min(rank, X.shape[1]))
+
+    def loss_of(query, good, bad):
+        q = functional.normalize(towers[0](query), dim=1)
+        # All preferred objects of the batch, and all that were passed over.
+        objects = functional.normalize(towers[1](torch.cat([good, bad])), dim=1)
+        return functional.cross_entropy(q @ objects.T / temperature, torch.arange(len(q)))
+
+    return _trained(towers, X, triplets, rate, loss_of)
+
+
+def triplet_margin(X, y, triplets, margin, rate, rank=128):
+    from torch.nn import functional
+
+    towers = _towers(1, X.shape[1], min(rank, X.shape[1]))
+
+    def loss_of(query, good, bad):
+        q, g, b = (functional.normalize(towers[0](rows), dim=1) for rows in (query, good, bad))
+        return functional.relu(margin - ((g - b) * q).sum(dim=1)).mean()
+
+    return _trained(towers, X, triplets, rate, loss_of)
+
+
+METHODS = [
+    Method("cosine", "nothing", [{}], cosine),
+    Method("OASIS", "triplets", over(C=[0.001, 0.01, 0.1, 1.0, 10.0, 100.0]), online(am.OASIS)),
+    Method("d-AROMA", "triplets", over(r=[0.001, 0.01, 0.1, 1.0, 10.0, 100.0]), online(am.DiagonalAROMA)),
+    Method("f-AROMA", "triplets", over(r=[0.001, 0.01, 0.1, 1.0, 10.0, 100.0]), online(am.FactoredAROMA)),
+    Method("MomentAROMA", "triplets", over(lam=[3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2]), moment),
+    Method("MomentAROMA denoised", "triplets", [{}], moment_denoised),
+    Method("MomentAROMA projected", "triplets", over(normalize=[0.0, 0.5, 0.6, 0.7, 0.8, 1.0]), moment_projected),
+    Method(
+        "two towers (torch)",
+        "triplets",
+        [{"temperature": t, "rate": rate} for t in (0.05, 0.1, 0.2) for rate in (1e-3, 1e-2)],
+        two_towers,
+    ),
+    Method(
+        "triplet margin (torch)",
+        "triplets",
+        [{"margin": margin, "rate": rate} for margin in (0.2, 0.5, 1.0) for rate in (1e-3, 1e-2)],
+        triplet_margin,
+    ),
+    Method("MomentAROMA of labels", "labels", over(normalize=[0.0, 0.5, 0.6, 0.7, 0.8, 1.0]), moment_of_labels),
+    Method("LDA", "labels", [{"shrinkage": s, "cosine": cos} for s in (1e-3, 0.03, 0.3) for cos in (False, True)], lda),
+    Method("ridge", "labels", [{"alpha": a, "cosine": cos} for a in (0.1, 1.0, 10.0) for cos in (False, True)], ridge),
+    Method("class probabilities", "labels", over(C=[0.3, 1.0, 3.0, 10.0, 30.0, 100.0]), class_probabilities),
+]
