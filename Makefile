@@ -36,7 +36,7 @@ format: $(READY)  ## put the code in its standard form
 bench: $(READY)  ## measure speed and memory against plain loops
 	$(BIN)/python benchmarks/speed.py
 
-quality: $(READY)  ## measure rankings against other ways to learn them; an hour or more, and torch is installed for it
+quality: $(READY)  ## measure rankings against other ways to learn them; takes long, and installs torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[quality]'
 	$(BIN)/python benchmarks/quality.py
 

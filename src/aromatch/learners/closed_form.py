@@ -123,7 +123,10 @@ class Solution:
     @cached_property
     def W(self) -> Array:
         """The matrix of the score."""
-        left = self._queries.times(self._qp)
+        share, qp = self.choice.share, self.state["qp"]
+        if share > 0:
+            qp = (1 - share) * qp + share * self.state["denoised_qp"]
+        left = self._queries.times(qp / self._weight)
         return np.ascontiguousarray(self._objects.times(left.T).T)
 
     @cached_property
@@ -140,14 +143,10 @@ class Solution:
         """Give the mean and the variance of ``q'Wp`` without all of W."""
         a, b = self._queries.times(q), self._objects.times(p)
         variance = max(0.0, float(q @ a)) * max(0.0, float(p @ b)) / self._judgements
-        return float(a @ self._qp @ b), variance
-
-    @property
-    def _qp(self) -> Array:
-        """The mean of ``q p'``, as denoised as was chosen."""
-        share = self.choice.share
-        plain = self.state["qp"] / self._weight
-        return plain if share == 0 else (1 - share) * plain + share / self._weight * self.state["denoised_qp"]
+        mean, share = float(a @ self.state["qp"] @ b), self.choice.share
+        if share > 0:
+            mean = (1 - share) * mean + share * float(a @ self.state["denoised_qp"] @ b)
+        return mean / self._weight, variance
 
     @property
     def _judgements(self) -> float:

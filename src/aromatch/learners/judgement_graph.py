@@ -24,6 +24,7 @@ and both held out.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,7 @@ from . import sums
 from .inputs import Block
 
 Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 # Singular values that are computed at first; four times as many when all of them stand out, up to the most.
 _FIRST, _MOST = 32, 512
@@ -53,25 +55,51 @@ class _Factors(NamedTuple):
     right: Array
 
 
-class Denoised(NamedTuple):
-    """Sums over the triplets without what chance adds to them."""
+class Denoised:
+    """What stands out of the graph of some triplets, as sums over rows that are known, held out, or both."""
 
-    denoised_qp: Array
-    """Of all rows."""
-    known_qp: Array
-    """Of queries and objects that are not held out."""
-    new_qp: Array
-    """Of queries and objects that are."""
-    new_pp: Array
-    """What ``sum w p p'`` would be if objects were drawn from those that are held out."""
+    def __init__(
+        self, block: Block, query_rows: Numbers, object_rows: Numbers, factors: _Factors, judged: Array
+    ) -> None:
+        self._block, self._query_rows, self._object_rows = block, query_rows, object_rows
+        self._factors, self._judged = factors, judged
+
+    def qp(self) -> Array:
+        """Give ``sum w q p'`` over all rows."""
+        return self._qp(slice(None), slice(None))
+
+    def known_qp(self) -> Array:
+        """Give that of queries and objects that are not held out."""
+        return self._qp(~self._is_new_query, ~self._is_new_object)
+
+    def new_qp(self) -> Array:
+        """Give that of queries and objects that are."""
+        return self._qp(self._is_new_query, self._is_new_object)
+
+    def new_pp(self) -> Array:
+        """Give what ``sum w p p'`` would be if objects were drawn from those that are held out."""
+        is_new = self._is_new_object
+        return 2 * sums.spread_of_rows(self._block.preferred, self._object_rows[is_new], self._judged[is_new])
+
+    @cached_property
+    def _is_new_query(self) -> NDArray[np.bool_]:
+        return sums.is_held_out(self._block.queries, self._query_rows)
+
+    @cached_property
+    def _is_new_object(self) -> NDArray[np.bool_]:
+        return sums.is_held_out(self._block.preferred, self._object_rows)
+
+    def _qp(self, queries: Any, objects: Any) -> Array:
+        left = _times_rows(self._block.queries, self._query_rows[queries], self._factors.left[queries])
+        right = _times_rows(self._block.preferred, self._object_rows[objects], self._factors.right[objects])
+        return np.asarray((left * self._factors.values) @ right.T)
 
 
-def denoised(block: Block, m: int, n: int) -> Denoised | None:
-    """Give the sums that the triplets have without chance; None when nothing stands out."""
+def denoised(block: Block) -> Denoised | None:
+    """Give what stands out of the triplets; None when nothing does."""
     if block.preferred is not block.others:  # a single judgement
         return None
     weights = np.ones(len(block.triplets)) if block.weights is None else block.weights
-    good, bad = block.triplets[:, 1], block.triplets[:, 2]
     is_one_collection = block.queries is block.preferred
     if is_one_collection:
         query_rows, inverse = np.unique(block.triplets, return_inverse=True)
@@ -93,20 +121,7 @@ def denoised(block: Block, m: int, n: int) -> Denoised | None:
     factors = _what_stands_out(K, symmetric=is_one_collection)
     if not len(factors.values):
         return None
-    is_new_query, is_new = sums.is_held_out(block.queries, query_rows), sums.is_held_out(block.preferred, object_rows)
-
-    def qp(queries: Any, objects: Any) -> Array:
-        left = _times_rows(block.queries, query_rows[queries], factors.left[queries], m)
-        right = _times_rows(block.preferred, object_rows[objects], factors.right[objects], n)
-        return np.asarray((left * factors.values) @ right.T)
-
-    judged = np.asarray(abs(K).sum(axis=0))[is_new]
-    return Denoised(
-        denoised_qp=qp(slice(None), slice(None)),
-        known_qp=qp(~is_new_query, ~is_new),
-        new_qp=qp(is_new_query, is_new),
-        new_pp=2 * sums.spread_of_rows(block.preferred, object_rows[is_new], judged),
-    )
+    return Denoised(block, query_rows, object_rows, factors, np.asarray(abs(K).sum(axis=0)))
 
 
 def _what_stands_out(K: Any, *, symmetric: bool) -> _Factors:
@@ -152,8 +167,8 @@ def _largest(K: Any, k: int, symmetric: bool) -> _Factors:
     return _Factors(left, values, np.divide(right, values, out=np.zeros_like(right), where=values > 0))
 
 
-def _times_rows(rows: RowView, numbers: NDArray[np.int64], factors: Array, width: int) -> Array:
+def _times_rows(rows: RowView, numbers: Numbers, factors: Array) -> Array:
     """Give ``X' F`` for the rows X with these numbers."""
-    out = np.zeros((width, factors.shape[1]))
+    out = np.zeros((rows.shape[1], factors.shape[1]))
     add_outer_products(rows, numbers, np.ascontiguousarray(factors), out)
     return out

@@ -85,9 +85,9 @@ class MomentAROMA(TripletLearner):
         Takes the place of lam, which is then r over the sum of the weights, as if r of all judgements said nothing. The
         best lam falls about so, and one r serves all along a stream.
     denoise : bool, default False
-        Look for what judgements of the same rows say together: rows that are judged alike are taken to be alike, which
-        can be worth ten times as many triplets. It needs triplets that name the same rows again and again, a few for
-        each row, in one call. Used where it helps for queries that were held out.
+        Look for what judgements of the same rows say together: rows that are judged alike are taken to be alike. It
+        needs triplets that name the same rows again and again, a few for each row, in one call. Used where it helps for
+        queries that were held out.
     progress : bool, default False
         Show a progress bar on a terminal.
 
@@ -251,10 +251,11 @@ class MomentAROMA(TripletLearner):
             found |= {name: found[f"learn_{name}"] + found[f"held_{name}"] + more for name, more in others.items()}
             if self.denoise:
                 found |= {name: found[plain].copy() for name, plain in _DENOISED.items()}
-                if (of_all := judgement_graph.denoised(rest, m, n)) is not None:
-                    found |= of_all._asdict()
-                if (of_learn := judgement_graph.denoised(learn, m, n)) is not None:
-                    found["learn_denoised_qp"] = of_learn.denoised_qp
+                if (graph := judgement_graph.denoised(rest)) is not None:
+                    found |= {"denoised_qp": graph.qp(), "known_qp": graph.known_qp()}
+                    found |= {"new_qp": graph.new_qp(), "new_pp": graph.new_pp()}
+                if (graph := judgement_graph.denoised(learn)) is not None:
+                    found["learn_denoised_qp"] = graph.qp()
         self._take_in(found, len(block.triplets), len(rest.triplets))
         return len(block.triplets)
 
