@@ -4,11 +4,11 @@
     python benchmarks/quality.py --only banking77       collections whose name holds "banking77"; writes nothing
     python benchmarks/quality.py --methods cosine,LDA   some methods only; writes nothing
 
-On five splits of each collection every method chooses among six settings on a validation part of the training part, by
-precision at 10 from 50,000 triplets. With what it chose it learns the whole training part, from more and more triplets,
-and is judged on the test part. Each runs on one thread, two or more side by side. Finished cells are kept in
+On five splits of each collection every method chooses among at most six settings on a validation part of the training
+part, by precision at 10 from 50,000 triplets. With what it chose it learns the whole training part, from more and more
+triplets, and is judged on the test part. Each runs on one thread, two or more side by side. Finished cells are kept in
 docs/results/kept, so that an interrupted run goes on. Models in torch need `pip install 'aromatch[quality]'`, and are
-left out without it.
+left out without it. Last, ways to draw triplets are tried on validation parts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BL
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
-from quality_methods import METHODS, N_SETTINGS
+import quality_methods
+import quality_sampling
+from quality_methods import METHODS, N_SETTINGS, RANK
+from quality_sampling import LEARNERS, N_TRIPLETS, SAMPLERS, learners
 
 import aromatch as am
 from aromatch._progress import progress_bar
@@ -48,7 +51,10 @@ SEED = 0
 N_SPLITS = 5
 VALIDATION_SHARE = 0.2
 N_TO_CHOOSE = 50_000
+N_SPLITS_OF_SAMPLING = 3
 MEASURES = ("P@1", "P@10", "mAP")
+# What is held against the bars and the models in torch.
+OURS = "MomentAROMA refined"
 
 
 @dataclass(frozen=True)
@@ -63,14 +69,12 @@ class Collection:
 
 
 COLLECTIONS = {
-    "20newsgroups": Collection(
-        "20 Newsgroups", (10_000, 50_000, 200_000, 500_000), {"P@10": 0.80, "mAP": 0.70}, 500_000
-    ),
+    "20newsgroups": Collection("20 Newsgroups", (10_000, 50_000, 500_000), {"P@10": 0.80, "mAP": 0.70}, 500_000),
     "banking77": Collection(
-        "BANKING77, sentence embeddings", (10_000, 50_000, 200_000), {"P@1": 0.90, "P@10": 0.86, "mAP": 0.76}, 50_000
+        "BANKING77, sentence embeddings", (10_000, 20_000, 50_000), {"P@1": 0.90, "P@10": 0.86, "mAP": 0.76}, 50_000
     ),
-    "caltech101_50": Collection("Caltech-101, 50 classes", (10_000, 50_000, 200_000), {}),
-    "stdlib": Collection("Docstrings of the standard library", (10_000, 50_000, 200_000), {}),
+    "caltech101_50": Collection("Caltech-101, 50 classes", (10_000, 20_000, 50_000), {}),
+    "stdlib": Collection("Docstrings of the standard library", (10_000, 20_000, 50_000), {}),
 }
 
 
@@ -136,41 +140,70 @@ def compute(name, number, method_name):
     }
 
 
+def compute_sampling(name, number, sampler):
+    """Judge the triplets of a sampler on a validation part: the best precision at 10 of each learner."""
+    inside = split_of(name, number).inside(VALIDATION_SHARE, SEED)
+    triplets = SAMPLERS[sampler](inside.X, inside.y, np.random.default_rng([SEED, number]))
+    found = {}
+    for method in learners():
+        models = (method.learn(inside.X, inside.y, triplets, **setting) for setting in method.settings)
+        found[method.name] = max(judged(model, inside)["P@10"] for model in models)
+    return {"collection": name, "split": number, "sampler": sampler, "found": found}
+
+
 def cell_path(name, number, method):
-    """Name a cell by what decides its result."""
-    settings = [am.__version__, SEED, N_TO_CHOOSE, COLLECTIONS[name].n_triplets, name, number, method.name]
-    digest = hashlib.sha256(json.dumps([*settings, method.settings]).encode()).hexdigest()[:20]
-    return KEPT / "quality" / f"{digest}.json"
+    """Name a cell by its settings; when code changes, the folder of kept cells has to be emptied by hand."""
+    of_methods = [quality_methods.RANK, quality_methods.BATCH, quality_methods.N_AVERAGED]
+    settings = [am.__version__, SEED, N_TO_CHOOSE, VALIDATION_SHARE, COLLECTIONS[name].n_triplets, name, number]
+    return kept_as([*settings, *of_methods, method.name, method.settings])
 
 
-def work(name, number, method_name, path):
-    result = compute(name, number, method_name)
+def sampling_path(name, number, sampler):
+    """Name a cell of the comparison of samplers."""
+    tried = [[method.name, method.settings] for method in learners()]
+    return kept_as([am.__version__, SEED, VALIDATION_SHARE, N_TRIPLETS, name, number, sampler, tried])
+
+
+def kept_as(settings):
+    return KEPT / "quality" / f"{hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:20]}.json"
+
+
+def work(cell, path):
+    """Compute a cell, which begins with the function that does."""
+    function, *arguments = cell
+    result = function(*arguments)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(f".{os.getpid()}.part")
     unfinished.write_text(json.dumps(result))
     unfinished.replace(path)
-    return result
 
 
-def run(collections, methods, n_jobs):
-    """Compute all cells that are not kept."""
-    cells = [(name, number, method) for name in collections for number in range(N_SPLITS) for method in methods]
-    results, missing = [], []
-    for name, number, method in cells:
-        path = cell_path(name, number, method)
-        if path.exists():
-            results.append(json.loads(path.read_text()))
-        else:
-            missing.append((name, number, method.name, path))
+def run(collections, methods, samplers, n_jobs):
+    """Compute all cells that are not kept; give those of the methods and those of the samplers."""
+    cells = {
+        cell_path(name, number, method): (compute, name, number, method.name)
+        for name in collections
+        for number in range(N_SPLITS)
+        for method in methods
+        if name in method.only or not method.only
+    }
+    cells |= {
+        sampling_path(name, number, sampler): (compute_sampling, name, number, sampler)
+        for name in collections
+        if name in quality_sampling.COLLECTIONS
+        for number in range(N_SPLITS_OF_SAMPLING)
+        for sampler in samplers
+    }
+    missing = [(cell, path) for path, cell in cells.items() if not path.exists()]
     with (
         ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool,
         progress_bar("quality: cells", len(missing), enabled=True) as advance,
     ):
-        for done in as_completed([pool.submit(work, *cell) for cell in missing]):
-            results.append(done.result())
+        for done in as_completed([pool.submit(work, *each) for each in missing]):
+            done.result()
             advance(1)
-    order = {method.name: place for place, method in enumerate(METHODS)}
-    return sorted(results, key=lambda r: (list(COLLECTIONS).index(r["collection"]), order[r["method"]], r["split"]))
+    results = [json.loads(path.read_text()) for path in cells]
+    return [r for r in results if "method" in r], [r for r in results if "sampler" in r]
 
 
 # -- the page ---------------------------------------------------------------------------------------------------------
@@ -240,7 +273,17 @@ def part_of(results, name):
             for method in from_triplets
         ]
         parts.append(table([f"{measure} after", *(f"{at:,}" for at in collection.n_triplets)], rows))
-    ours = "MomentAROMA projected"
+    closed, stream = "MomentAROMA", "MomentAROMA r"
+    if {closed, stream} <= {*from_triplets}:
+        gaps = [
+            results.mean(name, closed, "P@10", at).mean - results.mean(name, stream, "P@10", at).mean
+            for at in collection.n_triplets
+        ]
+        parts.append(
+            f"Along the stream: {stream}, with one r for all of it, less {closed}, which chooses lam anew for every "
+            f"number of triplets, in precision at 10: {', '.join(f'{-gap:+.3f}' for gap in gaps)}."
+        )
+    ours = OURS
     if ours in from_triplets and collection.bars:
         told = []
         for measure, bar in collection.bars.items():
@@ -254,6 +297,23 @@ def part_of(results, name):
     return parts
 
 
+def samplers_of(results):
+    """Write which triplets are best to learn from."""
+    parts = ["## Which triplets to draw"]
+    parts.append(
+        f"Precision at 10 on the validation part of {N_SPLITS_OF_SAMPLING} splits, from {N_TRIPLETS:,} triplets, for "
+        "the best setting of each learner. Ranks are among the objects of other classes, by the cosine to the query."
+    )
+    for name in dict.fromkeys(result["collection"] for result in results):
+        here = [result for result in results if result["collection"] == name]
+        rows = []
+        for sampler in dict.fromkeys(result["sampler"] for result in here):
+            found = [result["found"] for result in here if result["sampler"] == sampler]
+            rows.append([sampler, *(mean_over_splits([one[learner] for one in found]) for learner in LEARNERS)])
+        parts.append(table([COLLECTIONS[name].title, *LEARNERS], rows))
+    return parts
+
+
 PREFACE = f"""\
 # Quality: from triplets to the quality of labels
 
@@ -263,18 +323,22 @@ corrected resampled t-test, paired over the splits (Nadeau and Bengio 2003).
 Every method chooses among at most {N_SETTINGS} settings on a validation part of the training part, by precision at 10
 from {N_TO_CHOOSE:,} triplets; `chosen` lists what it chose on one split or another. Methods that learn from triplets
 see nothing else. Those that learn from labels are there to compare with: they see the class of every row. Seconds are
-of one thread, until the model can score. `denoised` is `MomentAROMA("auto", denoise=True)`, and `projected` its
-`project(normalize=...)`.
+of one thread, until the model can score; two processes share the cores. `MomentAROMA` chooses its lam by itself,
+`MomentAROMA r` has `r=...` instead, `denoised` is `MomentAROMA("auto", denoise=True)` and `projected` its
+`project(normalize=...)`. `refined` is `project(rank={RANK}, normalize=...).refine(triplets, X, ...)` of the same with
+what was chosen here, and `refined by default` with `normalize=0.7` and what it chooses by itself.
 
 ![Precision at 10 against triplets](results/quality_triplets.png)
 
 ![Precision at 10 against the time to learn](results/quality_time.png)"""
 
 
-def make_page(results, versions):
+def make_page(results, sampling, versions):
     parts = [PREFACE]
     for name in results.cells:
         parts += part_of(results, name)
+    if sampling:
+        parts += samplers_of(sampling)
     parts.append("Measured with " + ", ".join(f"{what} {version}" for what, version in versions.items()) + ".")
     return "\n\n".join(parts) + "\n"
 
@@ -285,7 +349,8 @@ STYLES = {
     "f-AROMA": ("#000000", "-", "o"),
     "MomentAROMA": ("#009E73", "-", "v"),
     "MomentAROMA denoised": ("#009E73", "--", "D"),
-    "MomentAROMA projected": ("#CC79A7", "-", "P"),
+    "MomentAROMA projected": ("#CC79A7", "--", "P"),
+    "MomentAROMA refined": ("#CC79A7", "-", "*"),
     "two towers (torch)": ("#E69F00", "-.", "X"),
     "triplet margin (torch)": ("#56B4E9", "-.", "d"),
 }
@@ -301,7 +366,7 @@ def draw(results, folder):
         figure = Figure(figsize=(3.6 * len(names) + 1.9, 3.6), layout="constrained")
         FigureCanvasAgg(figure)
         for axis, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
-            for method in results.methods(name, ("triplets",)):
+            for method in (m for m in results.methods(name, ("triplets",)) if m in STYLES):
                 at = COLLECTIONS[name].n_triplets
                 means = [results.mean(name, method, "P@10", n) for n in at]
                 x = at if what == "triplets" else [results.mean(name, method, "seconds", n).mean for n in at]
@@ -337,19 +402,21 @@ def main():
     collections = [name for name in COLLECTIONS if arguments.only in name]
     if not methods or not collections:
         parser.error(f"choose among {', '.join(COLLECTIONS)} and {', '.join(m.name for m in METHODS)}")
-    results = Results(run(collections, methods, arguments.jobs))
+    cells, sampling = run(collections, methods, [] if wanted else SAMPLERS, arguments.jobs)
+    results = Results(cells)
     versions = {"aromatch": am.__version__, "python": platform.python_version(), "numpy": np.__version__}
     if has_torch:
         import torch
 
         versions["torch"] = torch.__version__
-    page = make_page(results, versions)
+    page = make_page(results, sampling, versions)
     print(page)
     if len(methods) == len(METHODS) and len(collections) == len(COLLECTIONS):
         draw(results, DOCS / "results")
         raw = {
             "versions": versions,
-            "cells": [cell for by in results.cells.values() for cells in by.values() for cell in cells],
+            "cells": cells,
+            "sampling": sampling,
         }
         (DOCS / "results" / "quality.json").write_text(json.dumps(raw, indent=1) + "\n")
         (DOCS / "quality.md").write_text(page)

@@ -17,7 +17,7 @@ from aromatch.experiments.demo import render
 from aromatch.features import TextFeatures
 from aromatch.triplets import from_labels
 
-METHODS = ["cosine", "OASIS", "d-AROMA", "f-AROMA", "projected"]
+METHODS = ["cosine", "OASIS", "d-AROMA", "f-AROMA", "refined"]
 
 
 def small_corpus(n_classes=6, n_texts=40):

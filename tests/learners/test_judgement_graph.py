@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.sparse.linalg import eigsh, svds
 
 import aromatch as am
 from aromatch.kernels.rows import RowView
@@ -144,3 +145,55 @@ def test_chance_and_contradictions_do_not_stand_out():
     assert found is None or np.linalg.matrix_rank(found) <= 2
     both_ways = np.array([[0, 1, 2], [0, 2, 1], [3, 4, 5], [3, 5, 4]])
     assert denoised_qp(block_of(X, X, both_ways)) is None
+
+
+def planted(shape, strengths, symmetric, seed=0):
+    """A sparse matrix of noise with a few directions, each so many times stronger than what noise hides."""
+    rng = np.random.default_rng(seed)
+    n = 30 * max(shape)
+    row, column = rng.integers(shape[0], size=n), rng.integers(shape[1], size=n)
+    left, right = (np.where(rng.random((length, len(strengths))) < 0.5, 1.0, -1.0) for length in shape)
+    right = left if symmetric else right
+    # A spike of strength s in noise of this size stands s + 1/s as high as half the edge.
+    means = np.einsum("ik,ik->i", left[row] * strengths, right[column]) / np.sqrt(n / max(shape)) / 2
+    noise = rng.normal(size=n)
+    K = sparse.csr_array(sparse.coo_array((means + noise, (row, column)), shape=shape))
+    return (K + K.T).tocsr() / 2 if symmetric else K
+
+
+@pytest.mark.parametrize("shape", [(4_000, 4_000), (1_500, 6_000), (6_000, 1_500)])
+def test_what_barely_stands_out_is_found_as_other_solvers_find_it(shape):
+    symmetric = shape[0] == shape[1]
+    K = planted(shape, [2.0, 2.4, 2.8, 3.5, 8.0], symmetric)
+    squares = K.multiply(K)
+    edge = sum(float(np.sqrt(squares.sum(axis=axis).mean())) for axis in (1, 0))
+    found = judgement_graph._largest(K, 32, edge, symmetric)
+    if symmetric:
+        values, vectors = eigsh(K, k=10)
+        order = np.argsort(-np.abs(values))
+        values, vectors = np.abs(values[order]), vectors[:, order]
+    else:
+        vectors, values, _ = svds(K, k=10)
+        values, vectors = values[::-1], vectors[:, ::-1]
+    above = values > 1.05 * edge
+    assert np.count_nonzero(above) >= 3
+    assert values[above].min() < 1.3 * edge
+    np.testing.assert_allclose(np.abs(found.values[: np.count_nonzero(above)]), values[above], rtol=5e-3)
+    shared = np.linalg.norm(found.left[:, :32].T @ vectors[:, above], axis=0)
+    assert shared.min() > 0.97
+
+
+def test_directions_tell_who_belongs_together_and_of_whom_nothing_can_be_told():
+    X, y, _, _ = groups(n_rows=1_200, width=10)
+    told = np.arange(1_200) < 800
+    triplets = am.triplets.from_labels(y[:800], 20_000, random_state=0)
+    chance = np.random.default_rng(0).integers(800, 1_200, size=(10_000, 3))
+    found, others = judgement_graph.denoised(block_of(X, X, np.concatenate([triplets, chance]))).directions()
+    np.testing.assert_array_equal(found, others)
+    norms = np.linalg.norm(found, axis=1)
+    np.testing.assert_allclose(norms[norms > 0], 1)
+    assert np.mean(norms[told] > 0) > 0.99
+    assert np.mean(norms[~told] > 0) < 0.4
+    belongs = found[told] @ found[told].T > 0.5
+    same = y[told][:, np.newaxis] == y[told]
+    assert np.mean(belongs == same) > 0.99
