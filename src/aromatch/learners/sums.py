@@ -4,8 +4,8 @@ With ``p = p_pos - p_neg`` and the weight w of a triplet they are ``sum w q q'``
 
 A triplet names rows, and a row is in many triplets. So the triplets of a row are taken together: first the rows that
 stand with it are added up, which costs no more than reading them, and then there is one outer product for each row and
-not for each triplet. ``sum w p p'`` is two such sums, over preferred and over other objects:
-``sum w p_pos (p_pos - p_neg)' + sum w p_neg (p_neg - p_pos)'``.
+not for each triplet. For ``sum w p p'`` that is ``sum w p_pos (p_pos - p_neg)' + sum w p_neg (p_neg - p_pos)'``, where
+a row that is both, preferred here and passed over there, has all of these together.
 
 Over all triplets of labelled rows nothing need be drawn. A query is any row whose class has another row; its preferred
 object is any other row of the class and its other object any row of another class, all with the same probability. With
@@ -22,6 +22,7 @@ where ``v_x`` is the sum of ``n_c / (n - n_c)`` over the classes c that are not 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -39,8 +40,9 @@ Numbers = NDArray[np.int64]
 _AT_ONCE = 2**21
 # Where fewer values than this share are not zero, outer products go by those; BLAS is faster otherwise.
 _FEW = 1 / 8
-# One row in so many is held out.
+# One row in so many is held out, a share of them.
 _ONE_IN = 8
+HELD_OUT = 1 / _ONE_IN
 
 
 class Sums(NamedTuple):
@@ -68,26 +70,45 @@ def of_triplets(block: Block, m: int, n: int) -> Sums:
     preferred, others = _Term(block.preferred, good, 1.0), _Term(block.others, bad, 1.0)
     _add(sums.qq, block.queries, q, [_Term(block.queries, q, 1.0)], weights)
     _add(sums.qp, block.queries, q, [preferred, others._replace(sign=-1.0)], weights)
-    _add(sums.pp, block.preferred, good, [preferred, others._replace(sign=-1.0)], weights)
-    _add(sums.pp, block.others, bad, [preferred._replace(sign=-1.0), others], weights)
+    if block.preferred is block.others:  # rows that are preferred in one triplet and passed over in another, once
+        terms = [_Term(block.preferred, np.tile(numbers, 2), sign) for numbers, sign in ((good, 1.0), (bad, -1.0))]
+        _add(sums.pp, block.preferred, np.append(good, bad), terms, np.append(weights, -weights))
+    else:
+        _add(sums.pp, block.preferred, good, [preferred, others._replace(sign=-1.0)], weights)
+        _add(sums.pp, block.others, bad, [preferred._replace(sign=-1.0), others], weights)
     _without_negative_squares(sums.pp)
     return sums
 
 
 def changing(block: Block) -> NDArray[np.bool_]:
     """Tell which triplets change the sums: those with a weight, a query and a difference that are not zero."""
-    scales = np.empty(len(block.triplets))
-    squared_scales(*block[:4], scales)
-    changes: NDArray[np.bool_] = scales > 0
+    # Only a query without values, or objects with the same ones, need a look at the values themselves.
+    q, good, bad = block.triplets.T
+    doubtful = _hashes(block.queries, q) == _hash_of_zeros()
+    doubtful |= _hashes(block.preferred, good) == _hashes(block.others, bad)
+    scales = np.empty(np.count_nonzero(doubtful))
+    squared_scales(*block[:3], np.ascontiguousarray(block.triplets[doubtful]), scales)
+    changes: NDArray[np.bool_] = ~doubtful
+    changes[doubtful] = scales > 0
     return changes if block.weights is None else changes & (block.weights > 0)
 
 
 def is_held_out(rows: RowView, numbers: Numbers) -> NDArray[np.bool_]:
     """Tell which rows to choose by and not to learn from: one in eight, which ones depends on their values alone."""
+    return np.asarray(_hashes(rows, numbers) % _ONE_IN == 0)
+
+
+def _hashes(rows: RowView, numbers: Numbers) -> NDArray[np.uint64]:
+    """Give a number for the values of each row; other values give, but for rare chance, another number."""
     used, place = np.unique(numbers, return_inverse=True)
     hashes = np.empty(len(used), dtype=np.uint64)
     hash_rows(rows, used, hashes)
-    return np.asarray((hashes % _ONE_IN == 0)[place])
+    return hashes[place]
+
+
+@cache
+def _hash_of_zeros() -> np.uint64:
+    return np.uint64(_hashes(RowView.of_dense(np.zeros((1, 1))), np.zeros(1, dtype=np.int64))[0])
 
 
 def spread_of_rows(rows: RowView, numbers: Numbers, weights: Array) -> Array:
