@@ -1,5 +1,7 @@
 """Refined projections: the derivative against differences, the loss against loops, and rows never seen before."""
 
+from itertools import repeat
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -7,63 +9,68 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import normalize
 
 import aromatch as am
+from aromatch.kernels.rows import RowView
 from aromatch.learners import refinement
-from aromatch.learners.refinement import Known, loss_and_gradient
+from aromatch.learners.refinement import Batch, loss_and_gradient
+from aromatch.learners.sums import is_held_out
 from grouped_rows import groups, quality
 
 # Groups whose rows spread more along some features than along others, and nearer to some groups than to others.
 SPREAD = {"n_rows": 1_500, "n_groups": 30, "width": 60, "spread": 0.5, "decay": 30}
 
 
-def known(seed, n_rows, n_groups=3, width=5, container=np.asarray):
-    """Rows in double precision with directions of their groups, one of them of a group of its own."""
+def batch(seed=0, n_queries=12, n_objects=9, width=5, container=np.asarray, is_one=False):
+    """Rows in double precision; to one query nothing belongs, and one row is zero."""
     rng = np.random.default_rng(seed)
-    directions = np.eye(n_groups + 1)[np.append(rng.integers(n_groups, size=n_rows - 1), n_groups)]
-    return Known(container(normalize(rng.normal(size=(n_rows, width)))), np.ones((n_rows, 1)), directions)
+    Q, P = (normalize(rng.normal(size=(n, width))) for n in (n_queries, n_objects))
+    Q[3] = 0
+    belongs = rng.random((n_queries, n_objects)) < 0.3
+    belongs[5] = False
+    is_self = np.arange(n_queries)[:, np.newaxis] == np.arange(n_objects) if is_one else None
+    if is_one:
+        P = Q[:n_objects]
+        belongs &= ~is_self
+    return Batch(container(Q), container(P), belongs, is_self)
 
 
-def loss_by_loops(L, queries, objects, temperature):
+def loss_by_loops(L, batch, temperature):
     """The loss as it is written down."""
-    dense = [np.asarray(k.rows.todense()) if sparse.issparse(k.rows) else k.rows for k in (queries, objects or queries)]
+    Q, P = (rows.toarray() if sparse.issparse(rows) else rows for rows in (batch.queries, batch.objects))
     losses = []
-    for i, q in enumerate(dense[0]):
+    for i, q in enumerate(Q):
         of_all = of_right = 0.0
-        for j, p in enumerate(dense[1]):
-            if objects is None and i == j:
+        for j, p in enumerate(P):
+            if batch.is_self is not None and i == j:
                 continue
             u, v = q @ L, p @ L
             norm = np.linalg.norm(u) * np.linalg.norm(v)
             weight = np.exp((u @ v / norm if norm else 0.0) / temperature)
             of_all += weight
-            if queries.directions[i] @ (objects or queries).directions[j] > 0.5:
-                of_right += weight
+            of_right += weight * batch.belongs[i, j]
         if of_right:
             losses.append(-np.log(of_right / of_all))
     return np.mean(losses)
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("n_objects", [None, 9])
+@pytest.mark.parametrize("is_one", [False, True])
 @pytest.mark.parametrize("temperature", [0.1, 1.0])
-def test_loss_and_derivative(n_objects, container, temperature):
-    queries = known(0, 12, container=container)
-    objects = None if n_objects is None else known(1, n_objects, container=container)
-    if container is np.asarray:
-        queries.rows[3] = 0
+def test_loss_and_derivative(is_one, container, temperature):
+    judged = batch(container=container, is_one=is_one)
     L = np.random.default_rng(2).normal(size=(5, 3))
-    loss, gradient = loss_and_gradient(L, queries, objects, temperature)
-    assert loss == pytest.approx(loss_by_loops(L, queries, objects, temperature), rel=1e-10)
+    loss, gradient = loss_and_gradient(L, judged, temperature)
+    assert loss == pytest.approx(loss_by_loops(L, judged, temperature), rel=1e-10)
     step = 1e-6
     for place in np.ndindex(*L.shape):
         change = np.zeros_like(L)
         change[place] = step
-        above, below = (loss_and_gradient(L + sign * change, queries, objects, temperature)[0] for sign in (1, -1))
+        above, below = (loss_and_gradient(L + sign * change, judged, temperature)[0] for sign in (1, -1))
         assert gradient[place] == pytest.approx((above - below) / (2 * step), rel=1e-5, abs=1e-8)
 
 
 def test_queries_to_which_nothing_belongs_have_no_say():
-    alone = Known(np.eye(4), np.ones((4, 1)), np.eye(4))
-    loss, gradient = loss_and_gradient(np.eye(4), alone, None, 0.1)
+    alone = batch()._replace(belongs=np.zeros((12, 9), dtype=bool))
+    loss, gradient = loss_and_gradient(np.eye(5), alone, 0.1)
     assert loss == 0
     np.testing.assert_array_equal(gradient, 0)
 
@@ -131,37 +138,75 @@ def test_units_of_features_do_not_matter():
     np.testing.assert_allclose(in_units, found, atol=0.01 * np.abs(found).max())
 
 
-def test_what_cannot_be_told_is_left_as_it_is():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(900, 6))
-    once_each = np.arange(900).reshape(-1, 3)
-    before = projected(X, once_each)
-    np.testing.assert_array_equal(before.refine(once_each, X).L_, before.L_)
+def test_judgements_of_which_nothing_stands_out_are_learned_one_by_one():
+    X, y, X_test, y_test = groups(**SPREAD)
+    triplets = am.triplets.from_labels(y, 2_000, random_state=0)
+    before = projected(X, triplets)
+    found = [quality(model, X_test, y_test) for model in (before, before.refine(triplets, X))]
+    assert found[1] > found[0] + 0.05
+
+
+def test_nothing_to_learn_from_leaves_it_as_it_is():
+    X, y, _, _ = groups(n_rows=300)
+    before = projected(X, am.triplets.from_labels(y, 3_000, random_state=0))
     empty = np.empty((0, 3), dtype=int)
-    np.testing.assert_array_equal(before.refine(empty, X, temperature=0.1, n_steps=10).L_, before.L_)
+    for settings in ({}, {"temperature": 0.1, "n_steps": 10}):
+        np.testing.assert_array_equal(before.refine(empty, X, **settings).L_, before.L_)
 
 
-def test_rows_that_want_what_they_are_not_and_a_space_without_directions():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(600, 5)), np.arange(600) % 2
-    triplets = am.triplets.from_labels(y, 10_000, random_state=0)
-    unlike = triplets[:, [0, 2, 1]]
-    before = am.OASIS(init="identity").fit_triplets(unlike[:100], X).project()
-    np.testing.assert_array_equal(before.refine(unlike, X, temperature=0.1, n_steps=10).L_, before.L_)
+def test_a_space_without_directions_stays_one():
+    X, y, _, _ = groups(n_rows=300)
     nothing = am.OASIS(init=-1.0).fit_triplets(np.empty((0, 3), dtype=int), X).project()
-    assert nothing.refine(triplets, X).L_.shape == (5, 0)
+    assert nothing.refine(am.triplets.from_labels(y, 1_000, random_state=0), X).L_.shape == (40, 0)
 
 
-def test_no_step_is_taken_that_does_not_help_queries_that_were_held_out():
+def test_no_step_is_taken_that_does_not_help_rows_that_were_held_out():
     # Groups that have nothing to do with the rows: what can be learned by heart says nothing of new rows.
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(800, 200)), np.arange(800) % 8
     triplets = am.triplets.from_labels(y, 30_000, random_state=0)
-    before = am.OASIS(init="identity").fit_triplets(triplets[:1], X).project()
+    before = projected(X, triplets)
     after = before.refine(triplets, X)
-    assert np.abs(before.refine(triplets, X, temperature=0.1, n_steps=100).L_ - before.L_).max() > 0.1
+    by_heart = before.refine(triplets, X, temperature=0.1, n_steps=400)
+    assert quality(by_heart, X, y) > quality(before, X, y) + 0.05
     new = rng.normal(size=(800, 200))
     assert abs(quality(after, new, y) - quality(before, new, y)) < 0.01
+
+
+@pytest.mark.parametrize("spread", [0.25, 0.3])
+def test_where_the_closed_form_is_best_little_is_lost(spread):
+    # Round groups: no linear similarity is better than that of the sums.
+    X, y, X_test, y_test = groups(n_rows=800, n_groups=16, width=60, spread=spread)
+    triplets = am.triplets.from_labels(y, 30_000, random_state=0)
+    before = projected(X, triplets)
+    assert quality(before.refine(triplets, X), X_test, y_test) > quality(before, X_test, y_test) - 0.02
+
+
+@pytest.mark.parametrize("denoise", [False, True])
+def test_the_choice_is_made_from_a_projection_that_has_not_seen_what_is_held_out(denoise, monkeypatch):
+    X, y, _, _ = groups(**SPREAD)
+    triplets = am.triplets.from_labels(y, 20_000, random_state=0)
+    model = am.MomentAROMA("auto", denoise=denoise).fit_triplets(triplets, X)
+    is_new = is_held_out(RowView.of_dense(X), np.arange(len(X)))
+    known = am.MomentAROMA(model.lam_).fit_triplets(triplets[~is_new[triplets].any(axis=1)], X)
+    assert model.denoised_ == float(denoise)
+    W = known.W_
+    if denoise:
+        state = model._state
+        left, right = (np.linalg.inv(known._state[s] / known.weight_ + model.lam_ * np.eye(60)) for s in ("qq", "pp"))
+        W = left @ (state["known_qp"] / (model.weight_ * 49 / 64)) @ right
+    np.testing.assert_allclose(model._W_of_known_rows, W, rtol=1e-6, atol=1e-8 * np.abs(W).max())
+    starts = []
+    chosen = refinement._chosen
+    monkeypatch.setattr(refinement, "_chosen", lambda L, *rest: starts.append(L) or chosen(L, *rest))
+    nearby = model.project(rank=10)
+    nearby.refine(triplets, X)
+    expected = am.OASIS(init=W).fit_triplets(np.empty((0, 3), dtype=int), X).project(rank=10).L_
+    start = starts[0] * np.abs(nearby.L_).mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(start @ start.T, expected @ expected.T, atol=1e-4 * np.abs(expected @ expected.T).max())
+    # Nothing is held out by others, and then nothing is chosen.
+    am.MomentAROMA(0.01).fit_triplets(triplets, X).project(rank=10).refine(triplets, X)
+    assert len(starts) == 1
 
 
 def by_adam(gradient_of, x, n_steps, rate):
@@ -175,15 +220,71 @@ def by_adam(gradient_of, x, n_steps, rate):
 
 
 def test_steps_are_those_of_adam():
-    queries = known(0, 40)
+    judged = batch(n_queries=40, n_objects=30)
     L = np.random.default_rng(2).normal(size=(5, 3))
-    steps = refinement._steps(L, queries, None, 0.1, np.random.default_rng(0), lambda steps: None)
+    steps = refinement._steps(L, repeat(judged), 0.1, lambda steps: None)
     found = [next(steps) for _ in range(7)]
     for n, step in enumerate(found, start=1):
-        expected = by_adam(lambda x: loss_and_gradient(x, queries, None, 0.1)[1], L, n, 0.02)
+        expected = by_adam(lambda x: loss_and_gradient(x, judged, 0.1)[1], L, n, 0.02)
         np.testing.assert_allclose(step, expected, rtol=1e-9)
-    losses = [loss_and_gradient(one, queries, None, 0.1)[0] for one in (L, *found)]
+    losses = [loss_and_gradient(one, judged, 0.1)[0] for one in (L, *found)]
     assert all(np.diff(losses) < 0)
+
+
+def judgements(is_one, directions, n_triplets=400, weights=None):
+    """Triplets of 30 queries and 20 objects with the given directions, all in double precision."""
+    rng = np.random.default_rng(0)
+    sides = [
+        refinement.Side(normalize(rng.normal(size=(n, 5))), np.ones((n, 1)), directions(n), rng.random(n) < 0.3)
+        for n in (30, 20)
+    ]
+    queries, objects = (sides[0], sides[0]) if is_one else sides
+    triplets = np.column_stack([rng.integers(30, size=n_triplets), rng.integers(20, size=(n_triplets, 2))])
+    weights = np.ones(n_triplets) if weights is None else weights
+    return refinement.Judgements(queries, objects, triplets, weights)
+
+
+@pytest.mark.parametrize("is_one", [False, True])
+def test_what_a_batch_says(is_one):
+    groups_of = lambda n: np.eye(3)[np.arange(n) % 3]  # noqa: E731
+    weights = np.where(np.arange(400) % 2, 0.0, 1.0)
+    judged = judgements(is_one, groups_of, weights=weights)
+    found = next(judged.batches(np.random.default_rng(0)))
+    assert found.belongs.shape == (256, 512)
+    by_row = {row.tobytes(): number for number, row in enumerate(judged.queries.rows)}
+    of_object = {row.tobytes(): number for number, row in enumerate(judged.objects.rows)}
+    query = [by_row[row.tobytes()] for row in found.queries]
+    shown = [of_object[row.tobytes()] for row in found.objects]
+    drawn = set(map(tuple, judged.triplets[weights > 0].tolist()))
+    assert all((query[i], shown[i], shown[256 + i]) in drawn for i in range(256))
+    preferred = {(query[i], shown[i]) for i in range(256)}
+    for i in range(0, 256, 17):
+        for j in range(512):
+            is_self = is_one and query[i] == shown[j]
+            belongs = query[i] % 3 == shown[j] % 3 or shown[j] == shown[i]
+            assert found.belongs[i, j] == (belongs and not is_self)
+            assert found.is_self is None or found.is_self[i, j] == is_self
+    assert len(preferred) > 50
+
+
+@pytest.mark.parametrize("is_one", [False, True])
+@pytest.mark.parametrize("power", [0.0, 0.7, 1.0])
+def test_ranks_of_what_is_held_out(is_one, power):
+    judged = judgements(is_one, lambda n: np.zeros((n, 0)))
+    L = np.random.default_rng(1).normal(size=(5, 3))
+    new = refinement._New.of(judged)
+    logs = {}
+    pairs = {(q, g) for q, g, _ in judged.triplets.tolist() if judged.queries.is_new[q] and judged.objects.is_new[g]}
+    for q, g in pairs:
+        if is_one and q == g:
+            continue
+        there = [p for p in np.flatnonzero(judged.objects.is_new) if not (is_one and p == q)]
+        Z = judged.objects.rows[there] @ L
+        scores = (Z / np.linalg.norm(Z, axis=1, keepdims=True) ** power) @ (judged.queries.rows[q] @ L)
+        own = scores[there.index(g)]
+        logs.setdefault(q, []).append(np.log(1 + np.count_nonzero(scores > own)))
+    assert len(logs) > 3
+    assert new.mean_log_rank(L, power) == pytest.approx(np.mean([np.mean(one) for one in logs.values()]))
 
 
 def test_judgements_without_weight_and_of_one_object_with_itself_do_not_count():

@@ -49,7 +49,7 @@ _SMALL = 256
 # Vectors beside those that are wanted, the degree of the polynomial between two bases, and when values are settled.
 _MORE, _DEGREE, _TOLERANCE = 16, 8, 1e-3
 # In two rounds what is a tenth above the edge grows 300 times as much as what is below, and is seen.
-_FEWEST_ROUNDS, _MOST_ROUNDS = 2, 20
+_FEWEST_ROUNDS, _MOST_ROUNDS = 2, 6
 
 
 class _Factors(NamedTuple):
@@ -96,11 +96,11 @@ class Denoised:
 
     def known_qp(self) -> Array:
         """Give that of queries and objects that are not held out."""
-        return self._qp(~self.is_new_query, ~self._is_new_object)
+        return self._qp(~self._is_new_query, ~self._is_new_object)
 
     def new_qp(self) -> Array:
         """Give that of queries and objects that are."""
-        return self._qp(self.is_new_query, self._is_new_object)
+        return self._qp(self._is_new_query, self._is_new_object)
 
     def new_pp(self) -> Array:
         """Give what ``sum w p p'`` would be if objects were drawn from those that are held out."""
@@ -108,8 +108,7 @@ class Denoised:
         return 2 * sums.spread_of_rows(self._block.preferred, self._object_rows[is_new], self._judged[is_new])
 
     @cached_property
-    def is_new_query(self) -> NDArray[np.bool_]:
-        """Tell which queries are held out."""
+    def _is_new_query(self) -> NDArray[np.bool_]:
         return sums.is_held_out(self._block.queries, self._query_rows)
 
     @cached_property

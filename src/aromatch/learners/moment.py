@@ -300,6 +300,10 @@ class MomentAROMA(TripletLearner):
 
     # -- inside -------------------------------------------------------------------------------------------
 
+    @property
+    def _W_of_known_rows(self) -> Array | None:
+        return self._solution.W_of_known
+
     def _take_in(self, found: dict[str, Array], n_triplets: int, n_updates: int) -> None:
         """Add to the sums: all of them or none, whenever an interrupt comes."""
         for name, more in found.items():

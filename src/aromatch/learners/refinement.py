@@ -1,25 +1,25 @@
 """The factor L of a projection, improved step by step on what a ranking is judged by (beyond the paper).
 
-A projection is near to what the sums say; how it ranks was never asked. Here it is. The graph of the judgements
-(`learners.judgement_graph`) says of queries and objects, compared or not, whether they belong together: where what
-stands out of both points the same way, with a cosine above 1/2. With ``c_ij`` the cosine of ``L'q_i`` and ``L'p_j``, t
-a temperature and A(i) the objects that belong to query i, L goes downhill on the mean over the queries of ::
+A projection is near to what the sums say; how it ranks was never asked. Here it is. With ``c_ij`` the cosine of
+``L'q_i`` and ``L'p_j``, t a temperature and A(i) the objects that belong to query i, L goes downhill on the mean of ::
 
     -log( sum_{j in A(i)} exp(c_ij / t)  /  sum_j exp(c_ij / t) )
 
 A neighbour drawn by these weights should be one that belongs: neighbourhood components analysis (Goldberger et al.
 2004), with cosines, and judgements in the place of labels. The few objects that are nearest have nearly all the weight,
-so that the top of the ranking decides. That nobody compared two rows does not count against them. Rows of which nothing
-can be told take no part.
+so that the top of the ranking decides.
 
-Steps are those of Adam (Kingma and Ba 2015), each with other queries and objects drawn at random. Features are scaled
-so that all rows of L have the same mean size, which is what a step is a part of: units of features do not matter.
-Started from a projection, a hundred steps are enough.
+Each step draws triplets, and ranks all their objects for each of their queries. To a query belongs the object that it
+prefers, and every other of which the graph of all judgements (`learners.judgement_graph`) says so, compared or not:
+where what stands out of both points the same way, with a cosine above 1/2. With few judgements nothing stands out. Then
+objects that belong are taken for ones that do not when they are drawn for others; that is rare, and costs little.
 
-How many, and at which temperature, is chosen with one query in eight held out: the others take steps as long as the
-precision at 10 of those that are held out rises, by what the graph says of them. The graph may be wrong, so their own
-judgements have the last word: when the steps turn more of them wrong than right, none is taken. Both have been in the
-sums that the projection is from, which speaks for no steps rather than for many.
+Steps are those of Adam (Kingma and Ba 2015). Features are scaled so that all rows of L have the same mean size, which
+is what a step is a part of: units of features do not matter. Started from a projection, a few hundred steps are enough.
+
+How many, and at which temperature, is chosen by rows that are held out, one in eight: from a projection that has not
+seen them, the others take steps as long as held-out objects that belong to held-out queries come nearer to the top, by
+the mean logarithm of their ranks. Both have to be new: objects that steps were taken with find their place by heart.
 """
 
 from __future__ import annotations
@@ -38,25 +38,36 @@ from .._progress import progress_bar
 from .._rows import Matrix
 from . import sums
 from .inputs import Block
-from .judgement_graph import Denoised, denoised
+from .judgement_graph import denoised
 
 Array = NDArray[Any]
 Numbers = NDArray[np.int64]
 
 # Below, single precision cannot hold the weights of objects that are far away.
 LOWEST_TEMPERATURE = 0.03
-_BATCH = 512
+# Triplets of a step.
+_BATCH = 256
 _RATE = 0.02
+# Features whose row of L has less than this part of the largest mean size are left out.
+_NO_SIZE = 1e-9
 _MEAN_OF_GRADIENTS, _MEAN_OF_SQUARES = 0.9, 0.99
-# What is tried when it is to be chosen, and rows that show which is best.
+# What is tried when it is to be chosen, and the most queries, and objects, that show which is best.
 _TEMPERATURES = (0.1, 0.2)
-_NUMBERS_OF_STEPS = (25, 50, 100, 200)
-_MOST_NEW_QUERIES, _MOST_OBJECTS, _MOST_JUDGEMENTS = 2**11, 2**13, 2**16
-_DEPTH = 10
+_NUMBERS_OF_STEPS = (50, 100, 200, 400)
+_MOST_ROWS = 2**11
 
 
-class Known(NamedTuple):
-    """Rows of one collection, and what the judgements say of each."""
+class _Choice(NamedTuple):
+    temperature: float
+    n_steps: int
+
+
+# Where there is nothing to choose by.
+_USUAL = _Choice(0.2, 100)
+
+
+class Side(NamedTuple):
+    """The queries, or the objects, that triplets name."""
 
     rows: Matrix
     """Of unit norm: the cosine of L'x is that of any multiple of x."""
@@ -64,40 +75,52 @@ class Known(NamedTuple):
     """What they were divided by, but for a factor."""
     directions: Array
     """Of unit norm, or zero: rows whose directions have a cosine above 1/2 belong together."""
-
-    def part(self, which: Any) -> Known:
-        """Give some of them."""
-        return Known(*(array[which] for array in self))
-
-    def sample(self, most: int, generator: np.random.Generator) -> Known:
-        """Give all of them, or as many drawn at random as are asked for."""
-        n = len(self.norms)
-        return self if n <= most else self.part(generator.choice(n, most, replace=False))
-
-
-class Judged(NamedTuple):
-    """What to refine by: rows that the graph knows, and the triplets as places among them."""
-
-    queries: Known
-    objects: Known | None
-    """None when the queries are the objects."""
-    triplets: Numbers
     is_new: NDArray[np.bool_]
-    """Which queries are held out where something is to be chosen."""
+    """Which are held out where something is to be chosen."""
 
-    def known(self) -> tuple[Known, Known | None]:
-        """Give rows to take steps with: those that are not held out, and that something can be told of."""
-        return self.told(~self.is_new)
 
-    def told(self, which: Any = slice(None)) -> tuple[Known, Known | None]:
-        """Give rows to take steps with: of these queries, those that something can be told of."""
-        queries = self.queries.part(which)
-        queries = queries.part(queries.directions.any(axis=1))
-        return queries, self.objects and self.objects.part(self.objects.directions.any(axis=1))
+class Judgements(NamedTuple):
+    """Triplets as places among the rows that they name."""
+
+    queries: Side
+    objects: Side
+    """The same as the queries when they are one collection."""
+    triplets: Numbers
+    weights: Array
+
+    def part(self, which: NDArray[np.bool_]) -> Judgements:
+        """Give some of the triplets."""
+        return self._replace(triplets=self.triplets[which], weights=self.weights[which])
+
+    def batches(self, generator: np.random.Generator) -> Iterator[Batch]:
+        """Draw triplets by their weights, without end."""
+        ends = np.cumsum(self.weights)
+        while True:
+            drawn = np.searchsorted(ends, generator.random(_BATCH) * ends[-1], side="right")
+            query, *objects = self.triplets[np.minimum(drawn, len(ends) - 1)].T
+            shown = np.concatenate(objects)
+            belongs = self.queries.directions[query] @ self.objects.directions[shown].T > 0.5
+            belongs |= shown == objects[0][:, np.newaxis]
+            is_self = None
+            if self.objects is self.queries:
+                is_self = shown == query[:, np.newaxis]
+                belongs &= ~is_self
+            yield Batch(self.queries.rows[query], self.objects.rows[shown], belongs, is_self)
+
+
+class Batch(NamedTuple):
+    """Queries and objects to rank for each of them."""
+
+    queries: Matrix
+    objects: Matrix
+    belongs: NDArray[np.bool_]
+    is_self: NDArray[np.bool_] | None
+    """Where an object is the query itself, which is not to be found."""
 
 
 def refined(
     L: NDArray[np.float64],
+    L_of_known: NDArray[np.float64] | None,
     power: float,
     block: Block,
     Q: Matrix,
@@ -112,49 +135,39 @@ def refined(
     """Give an L that ranks better, or the same one.
 
     `triplets` are rows of Q and P, which are the same object when they are one collection, and `block` is the same for
-    a kernel. `power` is that of the norm in the scores. A temperature or a number of steps that is None is chosen.
+    a kernel. `power` is that of the norm in the scores. A temperature or a number of steps that is None is chosen, by
+    what it would have done for `L_of_known`, which has not seen the rows that are held out.
     """
     changes = sums.changing(block)
-    weights = None if block.weights is None else block.weights[changes]
-    graph = denoised(block._replace(triplets=block.triplets[changes], weights=weights))
     sizes = np.abs(L).mean(axis=1, keepdims=True) if L.size else np.zeros((len(L), 1))
-    if graph is None or n_steps == 0 or not sizes.any():
+    sizes[sizes < _NO_SIZE * sizes.max()] = 0
+    if n_steps == 0 or not changes.any() or not sizes.any():
         return L
-    judged = _judged(graph, Q, P, triplets[changes], sizes.ravel())
-    if judged is None:
-        return L
-    start = np.divide(L, sizes, out=np.zeros_like(L), where=sizes > 0).astype(np.float32)
+    weights = None if block.weights is None else block.weights[changes]
+    block = block._replace(triplets=block.triplets[changes], weights=weights)
+    judgements = _judgements(block, Q, P, triplets[changes], sizes.ravel())
     most = _NUMBERS_OF_STEPS[-1] if n_steps is None else n_steps
     n_tried = len(_TEMPERATURES) if temperature is None else int(n_steps is None)
     with progress_bar("refining", (n_tried + 1) * most, enabled=show_progress) as advance:
-        if temperature is None or n_steps is None:
-            choice = _chosen(start, power, judged, temperature, n_steps, generator, advance)
+        if n_tried and L_of_known is not None:
+            start = _scaled(L_of_known, sizes)
+            choice = _chosen(start, power, judgements, temperature, n_steps, generator, advance)
+            if choice is None:
+                return L
         else:
-            choice = _Choice(temperature, n_steps)
-        if choice is None:
-            return L
-        best = _after(choice.n_steps, _steps(start, *judged.told(), choice.temperature, generator, advance))
+            choice = _Choice(temperature or _USUAL.temperature, n_steps or _USUAL.n_steps)
+        steps = _steps(_scaled(L, sizes), judgements.batches(generator), choice.temperature, advance)
+        best = _after(choice.n_steps, steps)
     # As eigenvectors of L L', the largest first.
     vectors, roots, _ = linalg.svd(best * sizes, full_matrices=False)
     return np.asarray(vectors * roots)
 
 
-def _steps(
-    L: Array,
-    queries: Known,
-    objects: Known | None,
-    temperature: float,
-    generator: np.random.Generator,
-    advance: Callable[[int], None],
-) -> Iterator[Array]:
+def _steps(L: Array, batches: Iterator[Batch], temperature: float, advance: Callable[[int], None]) -> Iterator[Array]:
     """Give L after every step."""
     mean, square = np.zeros_like(L), np.zeros_like(L)
-    step = 0
-    while True:
-        step += 1
-        some_queries = queries.sample(_BATCH, generator)
-        some_objects = None if objects is None else objects.sample(_BATCH, generator)
-        gradient = loss_and_gradient(L, some_queries, some_objects, temperature)[1]
+    for step, batch in enumerate(batches, start=1):
+        gradient = loss_and_gradient(L, batch, temperature)[1]
         mean += (1 - _MEAN_OF_GRADIENTS) * (gradient - mean)
         square += (1 - _MEAN_OF_SQUARES) * (gradient * gradient - square)
         root = np.sqrt(square / (1 - _MEAN_OF_SQUARES**step))
@@ -168,22 +181,20 @@ def _after(n: int, steps: Iterator[Array]) -> Array:
     return deque(islice(steps, n), maxlen=1).pop()
 
 
-def loss_and_gradient(L: Array, queries: Known, objects: Known | None, temperature: float) -> tuple[float, Array]:
+def loss_and_gradient(L: Array, batch: Batch, temperature: float) -> tuple[float, Array]:
     """Give the mean loss of the queries, and its derivative by L, in the precision of L.
 
-    Without objects the queries are the objects, each for all others. Queries that nothing belongs to have no say.
+    Queries to which nothing belongs have no say.
     """
-    right = queries if objects is None else objects
-    U, u_norms = _unit(queries.rows @ L)
-    V, v_norms = (U, u_norms) if objects is None else _unit(right.rows @ L)
-    belongs = queries.directions @ right.directions.T > 0.5
+    U, u_norms = _unit(batch.queries @ L)
+    V, v_norms = _unit(batch.objects @ L)
     weights = U @ V.T
     weights -= 1  # no exponential overflows
     weights /= temperature
     np.exp(weights, out=weights)
-    if objects is None:
-        np.fill_diagonal(weights, 0)
-    of_all, of_right = weights.sum(axis=1), np.where(belongs, weights, 0).sum(axis=1)
+    if batch.is_self is not None:
+        weights[batch.is_self] = 0
+    of_all, of_right = weights.sum(axis=1), np.where(batch.belongs, weights, 0).sum(axis=1)
     has_say = of_right > 0
     n = max(1, int(np.count_nonzero(has_say)))
     loss = -float(np.log(of_right[has_say] / of_all[has_say]).sum()) / n
@@ -192,109 +203,128 @@ def loss_and_gradient(L: Array, queries: Known, objects: Known | None, temperatu
         np.divide(1 / (temperature * n), total, out=np.zeros_like(total), where=has_say)[:, np.newaxis]
         for total in (of_all, of_right)
     )
-    weights *= np.where(belongs, in_all - in_right, in_all)
-    by_U, by_V = weights @ V, weights.T @ U
-    if objects is None:
-        return loss, queries.rows.T @ _by_rows(by_U + by_V, U, u_norms)
-    return loss, queries.rows.T @ _by_rows(by_U, U, u_norms) + right.rows.T @ _by_rows(by_V, V, v_norms)
+    weights *= np.where(batch.belongs, in_all - in_right, in_all)
+    by_queries = batch.queries.T @ _by_rows(weights @ V, U, u_norms)
+    return loss, by_queries + batch.objects.T @ _by_rows(weights.T @ U, V, v_norms)
 
 
-# -- how many steps ---------------------------------------------------------------------------------------------------
-
-
-class _Choice(NamedTuple):
-    temperature: float
-    n_steps: int
+# -- how many steps, and at which temperature -------------------------------------------------------------------------
 
 
 def _chosen(
     L: Array,
     power: float,
-    judged: Judged,
+    judgements: Judgements,
     temperature: float | None,
     n_steps: int | None,
     generator: np.random.Generator,
     advance: Callable[[int], None],
 ) -> _Choice | None:
-    """Take steps without the queries that are held out, as long as these find more; None when they never do."""
-    known = judged.known()
-    if not judged.is_new.any() or not len(known[0].norms):
+    """Take steps without rows that are held out, as long as that helps those; None when it never does."""
+    is_new_query, is_new_object = judgements.queries.is_new, judgements.objects.is_new
+    query, good, bad = judgements.triplets.T
+    known = judgements.part(~(is_new_query[query] | is_new_object[good] | is_new_object[bad]))
+    new = _New.of(judgements)
+    if not len(known.triplets) or new is None:
         return None
-    new = np.flatnonzero(judged.is_new)
-    if len(new) > _MOST_NEW_QUERIES:
-        new = generator.choice(new, _MOST_NEW_QUERIES, replace=False)
-    found_in = np.arange(len((judged.objects or judged.queries).norms))
-    if len(found_in) > _MOST_OBJECTS:
-        found_in = generator.choice(found_in, _MOST_OBJECTS, replace=False)
-    best, best_L, choice = _precision(L, power, judged, new, found_in), L, None
+    best, choice = new.mean_log_rank(L, power), None
     for t in _TEMPERATURES if temperature is None else (temperature,):
-        steps, done, highest = _steps(L, *known, t, generator, advance), 0, 0.0
+        steps, done, lowest = _steps(L, known.batches(generator), t, advance), 0, np.inf
         for n in _NUMBERS_OF_STEPS if n_steps is None else (n_steps,):
-            latest = _after(n - done, steps)
-            done, found = n, _precision(latest, power, judged, new, found_in)
-            if found > best:
-                best, best_L, choice = found, latest, _Choice(t, n)
-            if found <= highest:
+            latest, done = _after(n - done, steps), n
+            found = new.mean_log_rank(latest, power)
+            if found < best:
+                best, choice = found, _Choice(t, n)
+            if found >= lowest:
                 break
-            highest = found
-    triplets = judged.triplets[judged.is_new[judged.triplets[:, 0]]]
-    if len(triplets) > _MOST_JUDGEMENTS:
-        triplets = generator.choice(triplets, _MOST_JUDGEMENTS, replace=False)
-    return choice if _n_right(best_L, power, judged, triplets) >= _n_right(L, power, judged, triplets) else None
+            lowest = found
+    return choice
 
 
-def _precision(L: Array, power: float, judged: Judged, new: Numbers, found_in: Numbers) -> float:
-    """Give the share of objects among the first ten that belong to their query."""
-    queries, objects = judged.queries.part(new), (judged.objects or judged.queries).part(found_in)
-    scores = (queries.rows @ L) @ _for_scores(objects, L, power).T
-    if judged.objects is None:
-        scores[new[:, np.newaxis] == found_in] = -np.inf
-    depth = min(_DEPTH, scores.shape[1])
-    first = np.argpartition(-scores, depth - 1, axis=1)[:, :depth]
-    cosines = np.einsum("ik,ijk->ij", queries.directions, objects.directions[first])
-    return float(np.mean(cosines > 0.5))
+class _New(NamedTuple):
+    """Queries and objects that are held out, and who belongs to whom."""
+
+    queries: Matrix
+    objects: Side
+    belongs: NDArray[np.bool_]
+    is_self: NDArray[np.bool_] | None
+
+    @classmethod
+    def of(cls, judgements: Judgements) -> _New | None:
+        """Give those of queries to which something belongs, so many at most; None when there are none."""
+        queries, objects = judgements.queries, judgements.objects
+        rows, columns = np.flatnonzero(queries.is_new)[:_MOST_ROWS], np.flatnonzero(objects.is_new)[:_MOST_ROWS]
+        belongs = queries.directions[rows] @ objects.directions[columns].T > 0.5
+        query, good = judgements.triplets[:, 0], judgements.triplets[:, 1]
+        is_new = np.isin(query, rows) & np.isin(good, columns)
+        belongs[np.searchsorted(rows, query[is_new]), np.searchsorted(columns, good[is_new])] = True
+        is_self = rows[:, np.newaxis] == columns if objects is queries else None
+        if is_self is not None:
+            belongs &= ~is_self
+        asks = belongs.any(axis=1)
+        if not asks.any():
+            return None
+        there = Side(*(array[columns] for array in objects))
+        return cls(queries.rows[rows[asks]], there, belongs[asks], None if is_self is None else is_self[asks])
+
+    def mean_log_rank(self, L: Array, power: float) -> float:
+        """Rank the objects for each query, and give the mean logarithm of the ranks of those that belong."""
+        scores = (self.queries @ L) @ _for_scores(self.objects, L, power).T
+        if self.is_self is not None:
+            scores[self.is_self] = -np.inf
+        ranks = np.empty(scores.shape)
+        np.put_along_axis(ranks, np.argsort(-scores, axis=1), np.arange(1.0, scores.shape[1] + 1)[np.newaxis], axis=1)
+        of_queries = np.where(self.belongs, np.log(ranks), 0).sum(axis=1) / self.belongs.sum(axis=1)
+        return float(of_queries.mean())
 
 
-def _n_right(L: Array, power: float, judged: Judged, triplets: Numbers) -> int:
-    """Count the judgements that come out right."""
-    query, good, bad = triplets.T
-    left, right = judged.queries.rows @ L, _for_scores(judged.objects or judged.queries, L, power)
-    return int(np.count_nonzero(np.einsum("ij,ij->i", left[query], right[good] - right[bad]) > 0))
-
-
-def _for_scores(objects: Known, L: Array, power: float) -> Array:
+def _for_scores(objects: Side, L: Array, power: float) -> Array:
     """Map objects so that inner products with queries are scores, each query's but for a factor."""
     V, norms = _unit(objects.rows @ L)
     return V * (norms * objects.norms) ** (1 - power)
 
 
-# -- rows ------------------------------------------------------------------------------------------------
+# -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _judged(graph: Denoised, Q: Matrix, P: Matrix, triplets: Numbers, sizes: NDArray[np.float64]) -> Judged | None:
-    """Put rows and judgements together; None when nothing can be told of any query, or of any object."""
-    wanted, offered = graph.directions()
-    if not (wanted.any() and offered.any()):
-        return None
-    # The graph has the rows that triplets name, in the order of their numbers.
+def _judgements(block: Block, Q: Matrix, P: Matrix, triplets: Numbers, sizes: NDArray[np.float64]) -> Judgements:
+    """Put together the triplets, the rows that they name and what the graph says of these, in the same order."""
+    weights = np.ones(len(triplets)) if block.weights is None else block.weights
+    graph = denoised(block)
+
+    def side(X: Matrix, view: Any, numbers: Numbers, view_numbers: Numbers, directions: Array | None) -> Side:
+        used = np.unique(numbers)
+        is_new = sums.is_held_out(view, np.unique(view_numbers))
+        return Side(*_unit_rows(X[used], sizes), _single(directions, len(used)), is_new)
+
+    wanted, offered = (None, None) if graph is None else graph.directions()
     if P is Q:
-        used, places = np.unique(triplets, return_inverse=True)
-        return Judged(_known(Q[used], sizes, wanted), None, places.reshape(triplets.shape), graph.is_new_query)
-    used, of_query = np.unique(triplets[:, 0], return_inverse=True)
-    queries = _known(Q[used], sizes, wanted)
-    used, of_object = np.unique(triplets[:, 1:], return_inverse=True)
-    places = np.column_stack([of_query, of_object.reshape(-1, 2)])
-    return Judged(queries, _known(P[used], sizes, offered), places, graph.is_new_query)
+        queries = objects = side(Q, block.queries, triplets, block.triplets, wanted)
+        places = np.unique(triplets, return_inverse=True)[1].reshape(triplets.shape)
+    else:
+        queries = side(Q, block.queries, triplets[:, 0], block.triplets[:, 0], wanted)
+        objects = side(P, block.preferred, triplets[:, 1:], block.triplets[:, 1:], offered)
+        of_objects = np.unique(triplets[:, 1:], return_inverse=True)[1].reshape(-1, 2)
+        places = np.column_stack([np.unique(triplets[:, 0], return_inverse=True)[1], of_objects])
+    return Judgements(queries, objects, places, weights)
 
 
-def _known(X: Matrix, sizes: NDArray[np.float64], directions: NDArray[np.float64]) -> Known:
+def _unit_rows(X: Matrix, sizes: NDArray[np.float64]) -> tuple[Matrix, Array]:
     """Scale features, and rows to unit norm; in single precision, in which a step takes half the time."""
     X = X @ sparse.diags_array(sizes) if sparse.issparse(X) else X * sizes
     norms = row_norms(X)
     inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     rows = sparse.diags_array(inverse) @ X if sparse.issparse(X) else X * inverse[:, np.newaxis]
     norms = norms[:, np.newaxis] / (norms.max(initial=0.0) or 1.0)
-    return Known(*(array.astype(np.float32) for array in (rows, norms, directions)))
+    return rows.astype(np.float32), norms.astype(np.float32)
+
+
+def _single(directions: Array | None, n_rows: int) -> Array:
+    return np.zeros((n_rows, 0), dtype=np.float32) if directions is None else directions.astype(np.float32)
+
+
+def _scaled(L: NDArray[np.float64], sizes: NDArray[np.float64]) -> Array:
+    return np.divide(L, sizes, out=np.zeros_like(L), where=sizes > 0).astype(np.float32)
 
 
 def _unit(Z: Array) -> tuple[Array, Array]:
