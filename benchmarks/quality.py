@@ -343,8 +343,8 @@ from {N_TO_CHOOSE:,} triplets; `chosen` lists what it chose on one split or anot
 see nothing else. Those that learn from labels are there to compare with: they see the class of every row. Seconds are
 of one thread, until the model can score; two processes share the cores. `MomentAROMA` chooses its lam by itself,
 `MomentAROMA r` has `r=...` instead, `denoised` is `MomentAROMA("auto", denoise=True)` and `projected` its
-`project(normalize=...)`. `refined` is `project(rank={RANK}, normalize=...).refine(triplets, X, ...)` of the same with
-what was chosen here, and `refined by default` with `normalize=0.7` and what it chooses by itself.
+`project(normalize=...)`. `refined` is `project(rank={RANK}, normalize=0.7).refine(triplets, X, ...)` of the same with
+what was chosen here, and `refined by default` with what it chooses by itself.
 
 ![Precision at 10 against triplets](results/quality_triplets.png)
 

@@ -112,8 +112,8 @@ def moment_projected(X, y, triplets, normalize):
     return moment_denoised(X, y, triplets).project(normalize=normalize)
 
 
-def moment_refined(X, y, triplets, normalize=0.7, temperature="auto", n_steps="auto"):
-    nearby = moment_denoised(X, y, triplets).project(rank=RANK, normalize=normalize)
+def moment_refined(X, y, triplets, temperature="auto", n_steps="auto"):
+    nearby = moment_denoised(X, y, triplets).project(rank=RANK, normalize=0.7)
     return nearby.refine(triplets, X, temperature=temperature, n_steps=n_steps)
 
 
@@ -201,13 +201,13 @@ def triplet_margin(X, y, triplets, margin, rate, steps):
     return _trained(towers, X, triplets, rate, steps, loss_of)
 
 
-_RS = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0]
+_RS = [0.0001, 0.001, 0.01, 0.1, 1.0, 10.0]
 # What might make f-AROMA learn more from its stream is tried where it costs little.
 _STREAM = ("banking77",)
 
 METHODS = [
     Method("cosine", "nothing", [{}], cosine),
-    Method("OASIS", "triplets", over(C=_RS), online(am.OASIS)),
+    Method("OASIS", "triplets", over(C=[0.001, 0.01, 0.1, 1.0, 10.0, 100.0]), online(am.OASIS)),
     Method("d-AROMA", "triplets", over(r=_RS), online(am.DiagonalAROMA)),
     Method("f-AROMA", "triplets", over(r=_RS), online(am.FactoredAROMA)),
     Method("f-AROMA updated", "triplets", over(r=_RS), online(am.FactoredAROMA, mean_update="updated"), _STREAM),
@@ -221,7 +221,7 @@ METHODS = [
     Method(
         "MomentAROMA refined",
         "triplets",
-        [{"normalize": a, "temperature": t, "n_steps": 200} for a in (0.7, 0.8) for t in (0.1, 0.15, 0.2)],
+        [{"temperature": t, "n_steps": n} for t in (0.1, 0.2) for n in (50, 200, 400)],
         moment_refined,
     ),
     Method("MomentAROMA refined by default", "triplets", [{}], moment_refined),

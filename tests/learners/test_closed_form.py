@@ -7,6 +7,7 @@ from scipy import sparse
 import aromatch as am
 from aromatch.kernels.rows import RowView
 from aromatch.learners import sums
+from aromatch.learners.closed_form import Choice, Solution
 from grouped_rows import NOISY, groups, quality
 
 # -- what is held out -------------------------------------------------------------------------------------------------
@@ -302,3 +303,17 @@ def test_the_same_judgements_give_the_same_bits():
     triplets = am.triplets.from_labels(y, 10_000, random_state=0)
     first, second = (am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X).W_ for _ in range(2))
     np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_w_of_known_rows_is_made_of_what_is_known(share):
+    X, y, _, _ = groups(n_rows=300)
+    triplets = am.triplets.from_labels(y, 9_000, random_state=0)
+    state = am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X)._state
+    solution = Solution(state, None, True)
+    solution.choice = Choice(0.03, share)
+    n = state["learn_weight"]
+    left, right = (np.linalg.inv(state[name] / n + 0.03 * np.eye(40)) for name in ("learn_qq", "learn_pp"))
+    qp = (1 - share) * state["learn_qp"] / n + share * state["known_qp"] / state["weight"] * 64 / 49
+    np.testing.assert_allclose(solution.W_of_known, left @ qp @ right, rtol=1e-8, atol=1e-10)
+    assert Solution({**state, "learn_weight": np.zeros(1)}, None, True).W_of_known is None
