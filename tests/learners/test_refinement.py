@@ -291,6 +291,16 @@ def test_ranks_of_what_is_held_out(is_one, power):
     assert new.mean_log_rank(L, power) == pytest.approx(np.mean([np.mean(one) for one in logs.values()]))
 
 
+def test_what_is_held_out_is_looked_at_from_one_end_to_the_other(monkeypatch):
+    monkeypatch.setattr(refinement, "_MOST_ROWS", 40)
+    group = np.repeat(np.arange(4), 110)  # in order, as collections often are
+    side = refinement.Side(np.eye(4)[group], np.ones((440, 1)), np.eye(4)[group], np.ones(440, dtype=bool))
+    new = refinement._New.of(refinement.Judgements(side, side, np.empty((0, 3), dtype=int), np.empty(0)))
+    np.testing.assert_array_equal(new.queries.sum(axis=0), [10, 10, 10, 10])
+    np.testing.assert_array_equal(new.objects.rows, new.queries)
+    np.testing.assert_array_equal(new.belongs.sum(axis=1), 9)
+
+
 def test_judgements_without_weight_and_of_one_object_with_itself_do_not_count():
     X, y, _, _ = groups(n_rows=300)
     triplets = am.triplets.from_labels(y, 8_000, random_state=0)

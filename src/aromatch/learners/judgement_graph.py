@@ -37,7 +37,7 @@ from scipy import linalg, sparse
 from ..kernels.moments import add_outer_products
 from ..kernels.rows import RowView
 from . import sums
-from .inputs import Block
+from .inputs import Block, unit_rows
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -87,7 +87,7 @@ class Denoised:
         kept = self._factors.values > 0
         roots = np.sqrt(self._factors.values[kept])
         sides = (self._factors.left, self._found.told_queries), (self._factors.right, self._found.told_objects)
-        left, right = (_unit_rows(side[:, kept] * roots) * told[:, np.newaxis] for side, told in sides)
+        left, right = (unit_rows(side[:, kept] * roots)[0] * told[:, np.newaxis] for side, told in sides)
         return left, right
 
     def qp(self) -> Array:
@@ -178,7 +178,7 @@ def _largest(K: Any, k: int, edge: float, symmetric: bool) -> _Factors:
     if K.shape[0] <= max(_SMALL, 2 * k):
         return _with_both_sides(K, *_values_within((K if symmetric else K @ K.T).toarray()), k, symmetric)
 
-    # Below the edge lies what the products between -1 and 1 leave small.
+    # What is below the edge comes to lie between -1 and 1, where Chebyshev polynomials stay small.
     scaled = K / edge if symmetric else K * (np.sqrt(2) / edge)
 
     def times(V: Array) -> Array:
@@ -220,11 +220,6 @@ def _with_both_sides(K: Any, values: Array, V: Array, k: int, symmetric: bool) -
     values = np.sqrt(np.maximum(values, 0))
     right = np.asarray(K.T @ V)
     return _Factors(V, values, np.divide(right, values, out=np.zeros_like(right), where=values > 0))
-
-
-def _unit_rows(X: Array) -> Array:
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    return np.asarray(np.divide(X, norms, out=np.zeros_like(X), where=norms > 0))
 
 
 def _times_rows(rows: RowView, numbers: Numbers, factors: Array) -> Array:

@@ -37,7 +37,7 @@ from sklearn.utils.extmath import row_norms
 from .._progress import progress_bar
 from .._rows import Matrix
 from . import sums
-from .inputs import Block
+from .inputs import Block, unit_rows
 from .judgement_graph import denoised
 
 Array = NDArray[Any]
@@ -186,8 +186,8 @@ def loss_and_gradient(L: Array, batch: Batch, temperature: float) -> tuple[float
 
     Queries to which nothing belongs have no say.
     """
-    U, u_norms = _unit(batch.queries @ L)
-    V, v_norms = _unit(batch.objects @ L)
+    U, u_norms = unit_rows(batch.queries @ L)
+    V, v_norms = unit_rows(batch.objects @ L)
     weights = U @ V.T
     weights -= 1  # no exponential overflows
     weights /= temperature
@@ -253,7 +253,7 @@ class _New(NamedTuple):
     def of(cls, judgements: Judgements) -> _New | None:
         """Give those of queries to which something belongs, so many at most; None when there are none."""
         queries, objects = judgements.queries, judgements.objects
-        rows, columns = np.flatnonzero(queries.is_new)[:_MOST_ROWS], np.flatnonzero(objects.is_new)[:_MOST_ROWS]
+        rows, columns = (_spread_out(np.flatnonzero(side.is_new)) for side in (queries, objects))
         belongs = queries.directions[rows] @ objects.directions[columns].T > 0.5
         query, good = judgements.triplets[:, 0], judgements.triplets[:, 1]
         is_new = np.isin(query, rows) & np.isin(good, columns)
@@ -278,9 +278,14 @@ class _New(NamedTuple):
         return float(of_queries.mean())
 
 
+def _spread_out(numbers: Numbers) -> Numbers:
+    """Give all of them, or so many at equal distances: rows that are alike often stand together."""
+    return numbers[:: max(1, -(-len(numbers) // _MOST_ROWS))]
+
+
 def _for_scores(objects: Side, L: Array, power: float) -> Array:
     """Map objects so that inner products with queries are scores, each query's but for a factor."""
-    V, norms = _unit(objects.rows @ L)
+    V, norms = unit_rows(objects.rows @ L)
     return V * (norms * objects.norms) ** (1 - power)
 
 
@@ -295,7 +300,7 @@ def _judgements(block: Block, Q: Matrix, P: Matrix, triplets: Numbers, sizes: ND
     def side(X: Matrix, view: Any, numbers: Numbers, view_numbers: Numbers, directions: Array | None) -> Side:
         used = np.unique(numbers)
         is_new = sums.is_held_out(view, np.unique(view_numbers))
-        return Side(*_unit_rows(X[used], sizes), _single(directions, len(used)), is_new)
+        return Side(*_scaled_rows(X[used], sizes), _single(directions, len(used)), is_new)
 
     wanted, offered = (None, None) if graph is None else graph.directions()
     if P is Q:
@@ -309,7 +314,7 @@ def _judgements(block: Block, Q: Matrix, P: Matrix, triplets: Numbers, sizes: ND
     return Judgements(queries, objects, places, weights)
 
 
-def _unit_rows(X: Matrix, sizes: NDArray[np.float64]) -> tuple[Matrix, Array]:
+def _scaled_rows(X: Matrix, sizes: NDArray[np.float64]) -> tuple[Matrix, Array]:
     """Scale features, and rows to unit norm; in single precision, in which a step takes half the time."""
     X = X @ sparse.diags_array(sizes) if sparse.issparse(X) else X * sizes
     norms = row_norms(X)
@@ -325,13 +330,6 @@ def _single(directions: Array | None, n_rows: int) -> Array:
 
 def _scaled(L: NDArray[np.float64], sizes: NDArray[np.float64]) -> Array:
     return np.divide(L, sizes, out=np.zeros_like(L), where=sizes > 0).astype(np.float32)
-
-
-def _unit(Z: Array) -> tuple[Array, Array]:
-    """Give rows of unit norm and what they were divided by; rows of zeros stay."""
-    norms = np.linalg.norm(Z, axis=1, keepdims=True)
-    norms[norms == 0] = 1
-    return Z / norms, norms
 
 
 def _by_rows(by_unit: Array, unit: Array, norms: Array) -> Array:
