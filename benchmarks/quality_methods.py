@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -223,6 +224,9 @@ METHODS = [
         "triplets",
         [{"temperature": t, "n_steps": n} for t in (0.1, 0.2) for n in (50, 200, 400)],
         moment_refined,
+    ),
+    Method(
+        "MomentAROMA refined in 50 steps", "triplets", over(temperature=[0.1, 0.2]), partial(moment_refined, n_steps=50)
     ),
     Method("MomentAROMA refined by default", "triplets", [{}], moment_refined),
     Method(

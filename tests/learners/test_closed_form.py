@@ -315,5 +315,16 @@ def test_w_of_known_rows_is_made_of_what_is_known(share):
     n = state["learn_weight"]
     left, right = (np.linalg.inv(state[name] / n + 0.03 * np.eye(40)) for name in ("learn_qq", "learn_pp"))
     qp = (1 - share) * state["learn_qp"] / n + share * state["known_qp"] / state["weight"] * 64 / 49
-    np.testing.assert_allclose(solution.W_of_known, left @ qp @ right, rtol=1e-8, atol=1e-10)
-    assert Solution({**state, "learn_weight": np.zeros(1)}, None, True).W_of_known is None
+    np.testing.assert_allclose(solution.W_of_known(), left @ qp @ right, rtol=1e-8, atol=1e-10)
+    assert Solution({**state, "learn_weight": np.zeros(1)}, None, True).W_of_known() is None
+
+
+@pytest.mark.parametrize("n_rows", [40, 100_000])
+def test_rows_that_are_named_are_found_with_and_without_a_sort(n_rows):
+    numbers = np.random.default_rng(0).integers(0, 40, size=(500, 3))
+    used, places = sums.used_rows(numbers, n_rows)
+    expected, inverse = np.unique(numbers, return_inverse=True)
+    np.testing.assert_array_equal(used, expected)
+    np.testing.assert_array_equal(places, inverse.reshape(numbers.shape))
+    empty = sums.used_rows(numbers[:0], n_rows)
+    assert [array.shape for array in empty] == [(0,), (0, 3)]

@@ -9,6 +9,7 @@ import aromatch as am
 from aromatch.kernels.rows import RowView
 from aromatch.learners import judgement_graph, sums
 from aromatch.learners.inputs import Block
+from aromatch.learners.judgement_graph import Denoised
 from grouped_rows import groups
 
 
@@ -19,8 +20,8 @@ def block_of(Q, P, triplets, weights=None):
 
 
 def denoised_qp(block):
-    found = judgement_graph.denoised(block)
-    return None if found is None else found.qp()
+    graph = judgement_graph.graph_of(block)
+    return Denoised(block, graph).qp() if graph.tells_something else None
 
 
 def test_every_group_stands_out_and_the_sum_comes_near_that_of_the_labels():
@@ -67,8 +68,9 @@ def test_what_stands_out_is_that_of_dense_matrices(n_triplets, symmetric, contai
     weights = np.random.default_rng(0).random(n_triplets) + 0.5
     queries = container(X)
     objects = queries if symmetric else container(X)
-    graph = judgement_graph.denoised(Block(queries, objects, objects, triplets, weights))
-    found = graph.qp(), graph.known_qp(), graph.new_qp(), graph.new_pp()
+    block = Block(queries, objects, objects, triplets, weights)
+    told = Denoised(block, judgement_graph.graph_of(block))
+    found = told.qp(), told.known_qp(), told.new_qp(), told.new_pp()
     expected, n_kept = by_dense_matrices(X, X, triplets, weights, symmetric)
     assert 7 <= n_kept <= 9
     for one, other in zip(found, expected, strict=True):
@@ -188,7 +190,7 @@ def test_directions_tell_who_belongs_together_and_of_whom_nothing_can_be_told():
     told = np.arange(1_200) < 800
     triplets = am.triplets.from_labels(y[:800], 20_000, random_state=0)
     chance = np.random.default_rng(0).integers(800, 1_200, size=(10_000, 3))
-    found, others = judgement_graph.denoised(block_of(X, X, np.concatenate([triplets, chance]))).directions()
+    found, others = judgement_graph.graph_of(block_of(X, X, np.concatenate([triplets, chance]))).directions()
     np.testing.assert_array_equal(found, others)
     norms = np.linalg.norm(found, axis=1)
     np.testing.assert_allclose(norms[norms > 0], 1)
@@ -197,3 +199,21 @@ def test_directions_tell_who_belongs_together_and_of_whom_nothing_can_be_told():
     belongs = found[told] @ found[told].T > 0.5
     same = y[told][:, np.newaxis] == y[told]
     assert np.mean(belongs == same) > 0.99
+
+
+def test_a_graph_is_known_again_by_its_triplets_and_weights():
+    X, y, _, _ = groups(n_rows=200)
+    triplets = am.triplets.from_labels(y, 2_000, random_state=0)
+    weights = np.ones(len(triplets))
+    graph = judgement_graph.graph_of(block_of(X, X, triplets, weights))
+    assert graph.is_of(block_of(X.copy(), X, triplets.copy(), weights.copy())) is False  # of two collections
+    Y = 2 * X
+    assert graph.is_of(block_of(Y, Y, np.asfortranarray(triplets), weights.copy()))
+    heavier = weights.copy()
+    heavier[-1] = 2
+    for other in (
+        block_of(X, X, triplets[::-1], weights),
+        block_of(X, X, triplets[:-1], weights[:-1]),
+        block_of(X, X, triplets, heavier),
+    ):
+        assert not graph.is_of(other)

@@ -1,5 +1,6 @@
 """Refined projections: the derivative against differences, the loss against loops, and rows never seen before."""
 
+import pickle
 from itertools import repeat
 
 import numpy as np
@@ -147,7 +148,7 @@ def test_judgements_of_which_nothing_stands_out_are_learned_one_by_one(monkeypat
     monkeypatch.setattr(refinement, "_chosen", lambda *args: choices.append(chosen(*args)) or choices[-1])
     found = [quality(model, X_test, y_test) for model in (before, before.refine(triplets, X))]
     assert found[1] > found[0] + 0.03
-    assert choices[0].n_steps > 100
+    assert choices[0].n_steps >= 100
 
 
 def test_nothing_to_learn_from_leaves_it_as_it_is():
@@ -199,7 +200,7 @@ def test_the_choice_is_made_from_a_projection_that_has_not_seen_what_is_held_out
         state = model._state
         left, right = (np.linalg.inv(known._state[s] / known.weight_ + model.lam_ * np.eye(60)) for s in ("qq", "pp"))
         W = left @ (state["known_qp"] / (model.weight_ * 49 / 64)) @ right
-    np.testing.assert_allclose(model._W_of_known_rows, W, rtol=1e-6, atol=1e-8 * np.abs(W).max())
+    np.testing.assert_allclose(model._W_of_known_rows()(), W, rtol=1e-6, atol=1e-8 * np.abs(W).max())
     starts = []
     chosen = refinement._chosen
     monkeypatch.setattr(refinement, "_chosen", lambda L, *rest: starts.append(L) or chosen(L, *rest))
@@ -364,3 +365,32 @@ def test_a_projection_without_vectors_of_its_own_cannot_be_refined():
         model.project("symmetric").refine([[0, 1, 2]], np.eye(3))
     with pytest.raises(NotFittedError):
         am.learners.Projection().refine([[0, 1, 2]], np.eye(3))
+
+
+@pytest.mark.parametrize("is_one", [True, False])
+def test_the_graph_of_the_learner_is_not_made_again_and_no_other_is_taken_for_it(is_one, monkeypatch):
+    X, y, _, _ = groups(**SPREAD)
+    objects = () if is_one else (X[::-1].copy(),)
+    triplets, others = (am.triplets.from_labels(y, 20_000, random_state=seed) for seed in range(2))
+    if not is_one:
+        triplets[:, 1:], others[:, 1:] = len(X) - 1 - triplets[:, 1:], len(X) - 1 - others[:, 1:]
+    nearby = am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X, *objects).project(rank=10)
+    settings = {"temperature": 0.1, "n_steps": 5}
+    made = []
+    graph_of = refinement.graph_of
+    monkeypatch.setattr(refinement, "graph_of", lambda block: made.append(block) or graph_of(block))
+    with_known = [nearby.refine(each, X, *objects, **settings).L_ for each in (triplets, others)]
+    assert len(made) == 1
+    nearby._graph = None
+    without = [nearby.refine(each, X, *objects, **settings).L_ for each in (triplets, others)]
+    assert len(made) == 3
+    np.testing.assert_array_equal(with_known, without)
+
+
+def test_a_copy_of_a_projection_refines_like_it():
+    X, y, _, _ = groups(**SPREAD)
+    triplets = am.triplets.from_labels(y, 3_000, random_state=0)
+    nearby = projected(X, triplets)
+    expected = nearby.refine(triplets, X).L_
+    np.testing.assert_array_equal(nearby.copy().refine(triplets, X).L_, expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(nearby)).refine(triplets, X).L_, expected)

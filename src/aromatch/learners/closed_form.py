@@ -133,9 +133,8 @@ class Solution:
         left = self._queries.times(qp / self._weight)
         return np.ascontiguousarray(self._objects.times(left.T).T)
 
-    @cached_property
     def W_of_known(self) -> Array | None:
-        """The same from rows that were not held out; None when there are none, or all were taken as they came."""
+        """Give the same from rows that were not held out; None when there are none, or all were taken as they came."""
         learned = float(self.state["learn_weight"][0]) if "learn_weight" in self.state else 0.0
         if learned <= 0:
             return None
@@ -220,7 +219,7 @@ def _feature_square(state: State) -> float:
 
 
 def _eigen(S: Array) -> tuple[Array, Array]:
-    values, vectors = linalg.eigh(S)
+    values, vectors = linalg.eigh(S, driver="evd")
     return np.maximum(values, 0), vectors
 
 

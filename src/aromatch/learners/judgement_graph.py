@@ -28,13 +28,13 @@ and both held out.
 from __future__ import annotations
 
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from ..kernels.moments import add_outer_products
 from ..kernels.rows import RowView
 from . import sums
 from .inputs import Block, unit_rows
@@ -68,14 +68,26 @@ class _StandsOut(NamedTuple):
     told_objects: NDArray[np.bool_]
 
 
-class Denoised:
-    """What stands out of the graph of some triplets, as sums over rows that are known, held out, or both."""
+class Graph(NamedTuple):
+    """What stands out of the graph of some triplets, whatever the rows are that they name."""
 
-    def __init__(
-        self, block: Block, query_rows: Numbers, object_rows: Numbers, found: _StandsOut, judged: Array
-    ) -> None:
-        self._block, self._query_rows, self._object_rows = block, query_rows, object_rows
-        self._found, self._factors, self._judged = found, found.factors, judged
+    query_rows: Numbers
+    object_rows: Numbers
+    """Which rows the triplets name, in their order."""
+    found: _StandsOut
+    judged: Array
+    """How much each object was judged."""
+    digest: bytes
+    """Of the triplets."""
+
+    def is_of(self, block: Block) -> bool:
+        """Tell whether it is the graph of these triplets."""
+        return self.digest == _digest(block)
+
+    @property
+    def tells_something(self) -> bool:
+        """Whether anything stands out."""
+        return len(self.found.factors.values) > 0
 
     def directions(self) -> tuple[Array, Array]:
         """Give what queries and objects say of each other: rows of unit norm, whose cosines tell who belongs together.
@@ -84,11 +96,19 @@ class Denoised:
         which nothing can be told are zero. Of one collection only what is alike about rows that are judged alike is
         kept, not what sets a row against itself.
         """
-        kept = self._factors.values > 0
-        roots = np.sqrt(self._factors.values[kept])
-        sides = (self._factors.left, self._found.told_queries), (self._factors.right, self._found.told_objects)
+        factors = self.found.factors
+        kept = factors.values > 0
+        roots = np.sqrt(factors.values[kept])
+        sides = (factors.left, self.found.told_queries), (factors.right, self.found.told_objects)
         left, right = (unit_rows(side[:, kept] * roots)[0] * told[:, np.newaxis] for side, told in sides)
         return left, right
+
+
+class Denoised:
+    """Sums over triplets by what stands out of their graph, over rows that are known, held out, or both."""
+
+    def __init__(self, block: Block, graph: Graph) -> None:
+        self._block, self._graph = block, graph
 
     def qp(self) -> Array:
         """Give ``sum w q p'`` over all rows."""
@@ -105,36 +125,45 @@ class Denoised:
     def new_pp(self) -> Array:
         """Give what ``sum w p p'`` would be if objects were drawn from those that are held out."""
         is_new = self._is_new_object
-        return 2 * sums.spread_of_rows(self._block.preferred, self._object_rows[is_new], self._judged[is_new])
+        rows = self._graph.object_rows[is_new]
+        return 2 * sums.spread_of_rows(self._block.preferred, rows, self._graph.judged[is_new])
 
     @cached_property
     def _is_new_query(self) -> NDArray[np.bool_]:
-        return sums.is_held_out(self._block.queries, self._query_rows)
+        return sums.is_held_out(self._block.queries, self._graph.query_rows)
 
     @cached_property
     def _is_new_object(self) -> NDArray[np.bool_]:
-        return sums.is_held_out(self._block.preferred, self._object_rows)
+        if self._is_one_collection:
+            return self._is_new_query
+        return sums.is_held_out(self._block.preferred, self._graph.object_rows)
+
+    @property
+    def _is_one_collection(self) -> bool:
+        return self._block.queries is self._block.preferred
 
     def _qp(self, queries: Any, objects: Any) -> Array:
-        left = _times_rows(self._block.queries, self._query_rows[queries], self._factors.left[queries])
-        right = _times_rows(self._block.preferred, self._object_rows[objects], self._factors.right[objects])
-        return np.asarray((left * self._factors.values) @ right.T)
+        factors, graph = self._graph.found.factors, self._graph
+        left = _times_rows(self._block.queries, graph.query_rows[queries], factors.left[queries])
+        if self._is_one_collection:
+            right = left
+        else:
+            right = _times_rows(self._block.preferred, graph.object_rows[objects], factors.right[objects])
+        return np.asarray((left * factors.values) @ right.T)
 
 
-def denoised(block: Block) -> Denoised | None:
-    """Give what stands out of the triplets; None when nothing does."""
-    if block.preferred is not block.others:  # a single judgement
-        return None
+def graph_of(block: Block) -> Graph:
+    """Give what stands out of the triplets."""
     weights = np.ones(len(block.triplets)) if block.weights is None else block.weights
     is_one_collection = block.queries is block.preferred
     if is_one_collection:
-        query_rows, inverse = np.unique(block.triplets, return_inverse=True)
-        query, good, bad = inverse.reshape(block.triplets.shape).T
+        query_rows, places = sums.used_rows(block.triplets, block.queries.shape[0])
         object_rows = query_rows
+        query, good, bad = places.T
     else:
-        query_rows, query = np.unique(block.triplets[:, 0], return_inverse=True)
-        object_rows, inverse = np.unique(block.triplets[:, 1:], return_inverse=True)
-        good, bad = inverse.reshape(-1, 2).T
+        query_rows, query = sums.used_rows(block.triplets[:, 0], block.queries.shape[0])
+        object_rows, places = sums.used_rows(block.triplets[:, 1:], block.preferred.shape[0])
+        good, bad = places.T
     K = sparse.coo_array(
         (np.concatenate([weights, -weights]), (np.concatenate([query, query]), np.concatenate([good, bad]))),
         shape=(len(query_rows), len(object_rows)),
@@ -142,15 +171,22 @@ def denoised(block: Block) -> Denoised | None:
     if is_one_collection:
         K = (K + K.T) / 2
     K.eliminate_zeros()  # judgements that contradict each other
-    if not K.nnz:
-        return None
     found = _what_stands_out(K, symmetric=is_one_collection)
-    if not len(found.factors.values):
-        return None
-    return Denoised(block, query_rows, object_rows, found, np.asarray(abs(K).sum(axis=0)))
+    return Graph(query_rows, object_rows, found, np.asarray(abs(K).sum(axis=0)), _digest(block))
+
+
+def _digest(block: Block) -> bytes:
+    """Give a number for the triplets and their weights."""
+    digest = blake2b(b"one" if block.queries is block.preferred else b"two")
+    for array in (block.triplets, block.weights):
+        digest.update(b"" if array is None else np.ascontiguousarray(array).data)
+    return digest.digest()
 
 
 def _what_stands_out(K: Any, *, symmetric: bool) -> _StandsOut:
+    if not K.nnz:
+        nothing = _Factors(np.empty((K.shape[0], 0)), np.empty(0), np.empty((K.shape[1], 0)))
+        return _StandsOut(nothing, *(np.zeros(n, dtype=np.bool_) for n in K.shape))
     roots = [np.sqrt(degrees + degrees.mean()) for degrees in (abs(K).sum(axis=axis) for axis in (1, 0))]
     scaled = sparse.csr_array(sparse.diags_array(1 / roots[0]) @ K @ sparse.diags_array(1 / roots[1]))
     squares = scaled.multiply(scaled)
@@ -167,7 +203,9 @@ def _what_stands_out(K: Any, *, symmetric: bool) -> _StandsOut:
     size = np.abs(values)
     chance = float(np.sum((edge / (size + np.sqrt(size**2 - edge**2))) ** 2))
     told = [len(side) * np.einsum("ij,ij->i", side, side) > chance for side in (left, right)]
-    return _StandsOut(_Factors(roots[0][:, np.newaxis] * left, values, roots[1][:, np.newaxis] * right), *told)
+    left = roots[0][:, np.newaxis] * left
+    right = left if symmetric else roots[1][:, np.newaxis] * right
+    return _StandsOut(_Factors(left, values, right), *told)
 
 
 def _largest(K: Any, k: int, edge: float, symmetric: bool) -> _Factors:
@@ -179,13 +217,14 @@ def _largest(K: Any, k: int, edge: float, symmetric: bool) -> _Factors:
         return _with_both_sides(K, *_values_within((K if symmetric else K @ K.T).toarray()), k, symmetric)
 
     # What is below the edge comes to lie between -1 and 1, where Chebyshev polynomials stay small.
-    scaled = K / edge if symmetric else K * (np.sqrt(2) / edge)
+    # In single precision, which takes half the time and leaves more digits than chance does.
+    scaled = (K / edge if symmetric else K * (np.sqrt(2) / edge)).astype(np.float32)
 
-    def times(V: Array) -> Array:
+    def times(V: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.asarray(scaled @ V if symmetric else scaled @ (scaled.T @ V) - V)
 
     # From a fixed start, so that the same judgements give the same bits.
-    V = np.random.default_rng(0).standard_normal((K.shape[0], k + _MORE))
+    V = np.random.default_rng(0).standard_normal((K.shape[0], k + _MORE), dtype=np.float32)
     before = np.empty(0)
     for number in range(1, _MOST_ROUNDS + 1):
         lower, V = V, times(V)
@@ -202,10 +241,12 @@ def _largest(K: Any, k: int, edge: float, symmetric: bool) -> _Factors:
         if (is_settled and number >= _FEWEST_ROUNDS) or (len(above) >= k and k < _MOST):  # more are wanted than these
             break
         before = above
-    return _with_both_sides(K, values * edge if symmetric else (values + 1) * edge**2 / 2, V, k, symmetric)
+    values = values.astype(np.float64)
+    values = values * edge if symmetric else (values + 1) * edge**2 / 2
+    return _with_both_sides(K, values, V.astype(np.float64), k, symmetric)
 
 
-def _values_within(S: Array) -> tuple[Array, Array]:
+def _values_within(S: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Give eigenvalues and eigenvectors of a symmetric matrix, the largest in size first."""
     values, vectors = linalg.eigh(S)
     order = np.argsort(-np.abs(values), kind="stable")
@@ -225,5 +266,5 @@ def _with_both_sides(K: Any, values: Array, V: Array, k: int, symmetric: bool) -
 def _times_rows(rows: RowView, numbers: Numbers, factors: Array) -> Array:
     """Give ``X' F`` for the rows X with these numbers."""
     out = np.zeros((rows.shape[1], factors.shape[1]))
-    add_outer_products(rows, numbers, np.ascontiguousarray(factors), out)
+    sums.add_rows_times(rows, numbers, np.ascontiguousarray(factors), out)
     return out

@@ -52,6 +52,7 @@ from ..triplets import LabelSampler
 from . import judgement_graph, sums
 from .closed_form import Solution
 from .inputs import FLOAT64, Block, product
+from .judgement_graph import Denoised, Graph
 from .triplet import TripletLearner
 
 Array = NDArray[np.float64]
@@ -127,6 +128,9 @@ class MomentAROMA(TripletLearner):
     >>> bool(model.pair_score([[1.0, 0.2]], [[0.8, 0.1]]) > model.pair_score([[1.0, 0.2]], [[0.1, 0.8]]))
     True
     """
+
+    # Of the last triplets, for a refinement that may learn from the same ones; not in files.
+    _graph: Graph | None = None
 
     def __init__(
         self, lam: float | str = 1e-3, *, r: float | None = None, denoise: bool = False, progress: bool = False
@@ -234,25 +238,29 @@ class MomentAROMA(TripletLearner):
 
     def _learn(self, block: Block) -> int:
         m, n = self.n_features_in_, self.n_object_features_in_
-        changes = sums.changing(block)
+        hashes = sums.hashes_of(block)
+        changes = sums.changing(block, hashes)
         if block.record is not None:
             block.record[0] = *self._solution.judge(*_single(block, m, n)), changes[0]
         rest = _part(block, changes)
         if not self._holds_out:
             found = _named(sums.of_triplets(rest, m, n))
         else:
-            is_new = [sums.is_held_out(rows, numbers) for rows, numbers in zip(rest[:3], rest.triplets.T, strict=True)]
-            knows_objects = ~(is_new[1] | is_new[2])
+            is_new_query, *are_new = sums.are_held_out(hashes[changes]).T
+            knows_objects = ~(are_new[0] | are_new[1])
             found = {}
-            for name, is_there in (("learn_", ~is_new[0]), ("held_", is_new[0])):
+            for name, is_there in (("learn_", ~is_new_query), ("held_", is_new_query)):
                 found |= _named(sums.of_triplets(_part(rest, knows_objects & is_there), m, n), name)
             others = _named(sums.of_triplets(_part(rest, ~knows_objects), m, n))
             found |= {name: found[f"learn_{name}"] + found[f"held_{name}"] + more for name, more in others.items()}
             if self.denoise:
                 found |= {name: found[plain].copy() for name, plain in _DENOISED.items()}
-                if (graph := judgement_graph.denoised(rest)) is not None:
-                    found |= {"denoised_qp": graph.qp(), "known_qp": graph.known_qp()}
-                    found |= {"new_qp": graph.new_qp(), "new_pp": graph.new_pp()}
+            if self.denoise and block.preferred is block.others:  # not a single judgement
+                self._graph = judgement_graph.graph_of(rest)
+                if self._graph.tells_something:
+                    told = Denoised(rest, self._graph)
+                    found |= {"denoised_qp": told.qp(), "known_qp": told.known_qp()}
+                    found |= {"new_qp": told.new_qp(), "new_pp": told.new_pp()}
         self._take_in(found, len(block.triplets), len(rest.triplets))
         return len(block.triplets)
 
@@ -300,8 +308,7 @@ class MomentAROMA(TripletLearner):
 
     # -- inside -------------------------------------------------------------------------------------------
 
-    @property
-    def _W_of_known_rows(self) -> Array | None:
+    def _W_of_known_rows(self) -> Callable[[], Array | None]:
         return self._solution.W_of_known
 
     def _take_in(self, found: dict[str, Array], n_triplets: int, n_updates: int) -> None:
@@ -349,7 +356,7 @@ class MomentAROMA(TripletLearner):
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy solves for itself, when it is asked to.
-        return {name: value for name, value in super().__getstate__().items() if name != "_known"}
+        return {name: value for name, value in super().__getstate__().items() if name not in ("_known", "_graph")}
 
 
 def _named(found: sums.Sums, part: str = "") -> dict[str, Array]:

@@ -23,6 +23,7 @@ are divided by that power of their norm. A row that L maps to zero has the score
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -37,6 +38,7 @@ from .. import _checks as checks
 from .._rows import Matrix, MatrixLike
 from .base import Similarity
 from .inputs import FLOAT64, LARGEST, Block, check_triplets, product, read_both
+from .judgement_graph import Graph
 from .refinement import LOWEST_TEMPERATURE, refined
 
 Array = NDArray[np.float64]
@@ -67,8 +69,10 @@ class Projection(Similarity):
     """
 
     _needs_labels = False
-    # The same from rows that the learner has not held out, where it has: to choose by, and not in files.
-    _L_of_known: Array | None = None
+    # Gives W of the learner as it was, from rows that it has not held out: to choose by, and not in files.
+    _W_of_known: Callable[[], Array | None] | None = None
+    # What its learner found in the graph of its last triplets, where it looked: not in files either.
+    _graph: Graph | None = None
 
     def __init__(self, kind: str = "psd", *, normalize: bool | float = False) -> None:
         self.kind = kind
@@ -163,11 +167,10 @@ class Projection(Similarity):
         weights = checks.check_weights(sample_weight, len(numbers))
         rows = read_both(queries, objects, numbers)
         self._check_square(max(rows.query_square, rows.object_square))
-        other = self.copy()
-        other._L_of_known = None
-        other._state["L"] = refined(
-            other._state["L"],
+        L = refined(
+            self._state["L"],
             self._L_of_known,
+            self._graph,
             float(self.normalize),
             Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights),
             queries,
@@ -178,7 +181,15 @@ class Projection(Similarity):
             generator=generator,
             show_progress=show_progress,
         )
+        other = copy.copy(self)
+        other._W_of_known = other._graph = None
+        other._state = {"L": L.copy(), "signs": self.signs_}
         return other
+
+    def _L_of_known(self) -> Array | None:
+        """Give L from rows that the learner has not held out; None when it has held out none."""
+        W = None if self._W_of_known is None else self._W_of_known()
+        return None if W is None else _factors(W, self.kind, self._n_features_out)[0]
 
     # -- hooks of the base class --------------------------------------------------------------------------
 
@@ -262,9 +273,9 @@ def make_projection(
     if hasattr(model, "feature_names_in_"):
         projection.feature_names_in_ = model.feature_names_in_
     projection._state = {"L": np.ascontiguousarray(L[:, :most]), "signs": signs[:most].copy()}
-    W_of_known = getattr(model, "_W_of_known_rows", None)
-    if kind == "psd" and W_of_known is not None:
-        projection._L_of_known = np.ascontiguousarray(_factors(W_of_known, kind, most)[0][:, :most])
+    projection._graph = getattr(model, "_graph", None)
+    if hasattr(model, "_W_of_known_rows"):
+        projection._W_of_known = model._W_of_known_rows()
     return projection
 
 
@@ -302,8 +313,10 @@ def _factors(W: Any, kind: str, rank: int | None) -> tuple[Array, Array]:
         # From a fixed start, so that the same model gives the same bits.
         start, which = np.ones(S.shape[0]), "LA" if kind == "psd" else "LM"
         values, vectors = eigsh(S.astype(np.float64), k=rank, which=which, v0=start)
+    elif kind == "psd" and rank is not None and rank < len(S) // 2:
+        values, vectors = linalg.eigh(S.astype(np.float64), subset_by_index=[len(S) - rank, len(S) - 1])
     else:
-        values, vectors = linalg.eigh(S.astype(np.float64))
+        values, vectors = linalg.eigh(S.astype(np.float64), driver="evd")
     if kind == "psd":
         values = np.maximum(values, 0)
     sizes = np.abs(values)

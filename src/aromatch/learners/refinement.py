@@ -36,9 +36,10 @@ from sklearn.utils.extmath import row_norms
 
 from .._progress import progress_bar
 from .._rows import Matrix
+from ..kernels.rows import RowView
 from . import sums
 from .inputs import Block, unit_rows
-from .judgement_graph import denoised
+from .judgement_graph import Graph, graph_of
 
 Array = NDArray[Any]
 Numbers = NDArray[np.int64]
@@ -120,7 +121,8 @@ class Batch(NamedTuple):
 
 def refined(
     L: NDArray[np.float64],
-    L_of_known: NDArray[np.float64] | None,
+    L_of_known: Callable[[], NDArray[np.float64] | None],
+    graph: Graph | None,
     power: float,
     block: Block,
     Q: Matrix,
@@ -136,21 +138,23 @@ def refined(
 
     `triplets` are rows of Q and P, which are the same object when they are one collection, and `block` is the same for
     a kernel. `power` is that of the norm in the scores. A temperature or a number of steps that is None is chosen, by
-    what it would have done for `L_of_known`, which has not seen the rows that are held out.
+    what it would have done for `L_of_known()`, which has not seen the rows that are held out. `graph` may be that of
+    these triplets, and need not be made again then.
     """
-    changes = sums.changing(block)
+    changes = sums.changing(block, sums.hashes_of(block))
     sizes = np.abs(L).mean(axis=1, keepdims=True) if L.size else np.zeros((len(L), 1))
     sizes[sizes < _NO_SIZE * sizes.max()] = 0
     if n_steps == 0 or not changes.any() or not sizes.any():
         return L
     weights = None if block.weights is None else block.weights[changes]
     block = block._replace(triplets=block.triplets[changes], weights=weights)
-    judgements = _judgements(block, Q, P, triplets[changes], sizes.ravel())
+    judgements = _judgements(block, graph, Q, P, triplets[changes], sizes.ravel())
     most = _NUMBERS_OF_STEPS[-1] if n_steps is None else n_steps
     n_tried = len(_TEMPERATURES) if temperature is None else int(n_steps is None)
     with progress_bar("refining", (n_tried + 1) * most, enabled=show_progress) as advance:
-        if n_tried and L_of_known is not None:
-            start = _scaled(L_of_known, sizes)
+        start = L_of_known() if n_tried else None
+        if start is not None:
+            start = _scaled(start, sizes)
             choice = _chosen(start, power, judgements, temperature, n_steps, generator, advance)
             if choice is None:
                 return L
@@ -292,26 +296,26 @@ def _for_scores(objects: Side, L: Array, power: float) -> Array:
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _judgements(block: Block, Q: Matrix, P: Matrix, triplets: Numbers, sizes: NDArray[np.float64]) -> Judgements:
+def _judgements(
+    block: Block, graph: Graph | None, Q: Matrix, P: Matrix, triplets: Numbers, sizes: NDArray[np.float64]
+) -> Judgements:
     """Put together the triplets, the rows that they name and what the graph says of these, in the same order."""
     weights = np.ones(len(triplets)) if block.weights is None else block.weights
-    graph = denoised(block)
+    if graph is None or not graph.is_of(block):
+        graph = graph_of(block)
 
-    def side(X: Matrix, view: Any, numbers: Numbers, view_numbers: Numbers, directions: Array | None) -> Side:
-        used = np.unique(numbers)
-        is_new = sums.is_held_out(view, np.unique(view_numbers))
-        return Side(*_scaled_rows(X[used], sizes), _single(directions, len(used)), is_new)
+    def side(X: Matrix, view: RowView, numbers: Numbers, rows: Numbers, directions: Array) -> tuple[Side, Numbers]:
+        used, places = sums.used_rows(numbers, X.shape[0])
+        scaled = _scaled_rows(X[used], sizes)
+        return Side(*scaled, directions.astype(np.float32), sums.is_held_out(view, rows)), places
 
-    wanted, offered = (None, None) if graph is None else graph.directions()
+    wanted, offered = graph.directions()
     if P is Q:
-        queries = objects = side(Q, block.queries, triplets, block.triplets, wanted)
-        places = np.unique(triplets, return_inverse=True)[1].reshape(triplets.shape)
-    else:
-        queries = side(Q, block.queries, triplets[:, 0], block.triplets[:, 0], wanted)
-        objects = side(P, block.preferred, triplets[:, 1:], block.triplets[:, 1:], offered)
-        of_objects = np.unique(triplets[:, 1:], return_inverse=True)[1].reshape(-1, 2)
-        places = np.column_stack([np.unique(triplets[:, 0], return_inverse=True)[1], of_objects])
-    return Judgements(queries, objects, places, weights)
+        queries, places = side(Q, block.queries, triplets, graph.query_rows, wanted)
+        return Judgements(queries, queries, places, weights)
+    queries, query = side(Q, block.queries, triplets[:, 0], graph.query_rows, wanted)
+    objects, of_objects = side(P, block.preferred, triplets[:, 1:], graph.object_rows, offered)
+    return Judgements(queries, objects, np.column_stack([query, of_objects]), weights)
 
 
 def _scaled_rows(X: Matrix, sizes: NDArray[np.float64]) -> tuple[Matrix, Array]:
@@ -322,10 +326,6 @@ def _scaled_rows(X: Matrix, sizes: NDArray[np.float64]) -> tuple[Matrix, Array]:
     rows = sparse.diags_array(inverse) @ X if sparse.issparse(X) else X * inverse[:, np.newaxis]
     norms = norms[:, np.newaxis] / (norms.max(initial=0.0) or 1.0)
     return rows.astype(np.float32), norms.astype(np.float32)
-
-
-def _single(directions: Array | None, n_rows: int) -> Array:
-    return np.zeros((n_rows, 0), dtype=np.float32) if directions is None else directions.astype(np.float32)
 
 
 def _scaled(L: NDArray[np.float64], sizes: NDArray[np.float64]) -> Array:

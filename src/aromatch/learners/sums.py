@@ -40,6 +40,8 @@ Numbers = NDArray[np.int64]
 _AT_ONCE = 2**21
 # Where fewer values than this share are not zero, outer products go by those; BLAS is faster otherwise.
 _FEW = 1 / 8
+# With more rows than this for each name, names are sorted and not looked up in a list of all rows.
+_MANY = 8
 # One row in so many is held out, a share of them.
 _ONE_IN = 8
 HELD_OUT = 1 / _ONE_IN
@@ -80,12 +82,17 @@ def of_triplets(block: Block, m: int, n: int) -> Sums:
     return sums
 
 
-def changing(block: Block) -> NDArray[np.bool_]:
+def hashes_of(block: Block) -> NDArray[np.uint64]:
+    """Give a number for the values of every row that triplets name, in the shape of the triplets."""
+    if block.queries is block.preferred is block.others:
+        return _hashes(block.queries, block.triplets)
+    return np.column_stack([_hashes(*each) for each in zip(block[:3], block.triplets.T, strict=True)])
+
+
+def changing(block: Block, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Tell which triplets change the sums: those with a weight, a query and a difference that are not zero."""
     # Only a query without values, or objects with the same ones, need a look at the values themselves.
-    q, good, bad = block.triplets.T
-    doubtful = _hashes(block.queries, q) == _hash_of_zeros()
-    doubtful |= _hashes(block.preferred, good) == _hashes(block.others, bad)
+    doubtful = (hashes[:, 0] == _hash_of_zeros()) | (hashes[:, 1] == hashes[:, 2])
     scales = np.empty(np.count_nonzero(doubtful))
     squared_scales(*block[:3], np.ascontiguousarray(block.triplets[doubtful]), scales)
     changes: NDArray[np.bool_] = ~doubtful
@@ -95,15 +102,31 @@ def changing(block: Block) -> NDArray[np.bool_]:
 
 def is_held_out(rows: RowView, numbers: Numbers) -> NDArray[np.bool_]:
     """Tell which rows to choose by and not to learn from: one in eight, which ones depends on their values alone."""
-    return np.asarray(_hashes(rows, numbers) % _ONE_IN == 0)
+    return are_held_out(_hashes(rows, numbers))
+
+
+def are_held_out(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Tell the same of rows with these hashes."""
+    return np.asarray(hashes % _ONE_IN == 0)
+
+
+def used_rows(numbers: Numbers, n_rows: int) -> tuple[Numbers, Numbers]:
+    """Give the rows that are named, in their order, and for each name its place among them."""
+    if n_rows > _MANY * numbers.size:
+        used, places = np.unique(numbers, return_inverse=True)
+        return used, places.reshape(numbers.shape)
+    # Without a sort.
+    is_used = np.zeros(n_rows, dtype=np.bool_)
+    is_used[numbers] = True
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[numbers]
 
 
 def _hashes(rows: RowView, numbers: Numbers) -> NDArray[np.uint64]:
     """Give a number for the values of each row; other values give, but for rare chance, another number."""
-    used, place = np.unique(numbers, return_inverse=True)
+    used, places = used_rows(numbers, rows.shape[0])
     hashes = np.empty(len(used), dtype=np.uint64)
     hash_rows(rows, used, hashes)
-    return hashes[place]
+    return hashes[places]
 
 
 @cache
@@ -176,9 +199,10 @@ def _without_negative_squares(S: Array) -> Array:
 
 def _add(out: Array, rows: RowView, numbers: Numbers, terms: Sequence[_Term], weights: Array) -> None:
     """Add to `out`, over all triplets, the weight times a row times the sum of the rows in `terms`, turned."""
-    order = np.argsort(numbers, kind="stable")
-    used, starts = np.unique(numbers[order], return_index=True)
-    starts = np.append(starts, len(numbers))
+    used, places = used_rows(numbers, rows.shape[0])
+    # Numbers of 16 bits are sorted in one pass over them.
+    order = np.argsort(places.astype(np.min_scalar_type(len(used))), kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=len(used)))])
     sorted_terms = [(term, term.numbers[order], term.sign * weights[order]) for term in terms]
     at_once = max(1, _AT_ONCE // max(out.shape))
     for first in range(0, len(used), at_once):
@@ -187,10 +211,18 @@ def _add(out: Array, rows: RowView, numbers: Numbers, terms: Sequence[_Term], we
         sums = np.zeros((len(own), out.shape[1]))
         for term, term_numbers, term_weights in sorted_terms:
             add_sums(term.rows, indptr, term_numbers, term_weights, sums)
+        add_rows_times(rows, own, sums, out)
+
+
+def add_rows_times(rows: RowView, numbers: Numbers, factors: Array, out: Array) -> None:
+    """Add ``X' F`` to `out` for the rows X with these numbers: as many as there are in F."""
+    at_once = max(1, _AT_ONCE // max(out.shape))
+    for first in range(0, len(numbers), at_once):
+        own, G = numbers[first : first + at_once], factors[first : first + at_once]
         one_each, full = np.arange(len(own) + 1), np.zeros((len(own), out.shape[0]))
         n_values = add_sums(rows, one_each, own, np.ones(len(own)), full)
         if n_values < _FEW * full.size:
-            add_outer_products(rows, own, sums, out)
+            add_outer_products(rows, own, G, out)
         else:
             # In place: the turned arrays are in the order that BLAS has.
-            dgemm(1.0, sums.T, full.T, beta=1.0, c=out.T, trans_b=True, overwrite_c=True)
+            dgemm(1.0, G.T, full.T, beta=1.0, c=out.T, trans_b=True, overwrite_c=True)
