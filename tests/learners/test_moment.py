@@ -70,8 +70,11 @@ def test_other_numbers_are_summed_in_float64(dtype):
 def test_outer_products_by_values_and_by_blas_agree(monkeypatch):
     Q, P, triplets, _ = toy(m=40, n=30)
     found, n_products = [], []
-    by_blas = sums.dgemm
-    monkeypatch.setattr(sums, "dgemm", lambda *args, **kwargs: n_products.append(1) or by_blas(*args, **kwargs))
+    for name in ("dgemm", "dsyrk"):
+        by_blas = getattr(sums, name)
+        monkeypatch.setattr(
+            sums, name, lambda *args, by_blas=by_blas, **kw: n_products.append(1) or by_blas(*args, **kw)
+        )
     for few, expected in ((0.0, 3), (1.1, 0)):
         n_products.clear()
         monkeypatch.setattr(sums, "_FEW", few)

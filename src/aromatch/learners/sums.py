@@ -21,13 +21,13 @@ where ``v_x`` is the sum of ``n_c / (n - n_c)`` over the classes c that are not 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dgemm
+from scipy.linalg.blas import dgemm, dsyrk
 
 from ..kernels.moments import add_outer_products, add_sums, hash_rows
 from ..kernels.rows import RowView, squared_scales
@@ -70,7 +70,7 @@ def of_triplets(block: Block, m: int, n: int) -> Sums:
     weights = np.ones(len(q)) if block.weights is None else block.weights
     sums = Sums(np.zeros((m, m)), np.zeros((m, n)), np.zeros((n, n)), float(weights.sum()))
     preferred, others = _Term(block.preferred, good, 1.0), _Term(block.others, bad, 1.0)
-    _add(sums.qq, block.queries, q, [_Term(block.queries, q, 1.0)], weights)
+    _add_squares(sums.qq, block.queries, q, weights)
     _add(sums.qp, block.queries, q, [preferred, others._replace(sign=-1.0)], weights)
     if block.preferred is block.others:  # rows that are preferred in one triplet and passed over in another, once
         terms = [_Term(block.preferred, np.tile(numbers, 2), sign) for numbers, sign in ((good, 1.0), (bad, -1.0))]
@@ -140,7 +140,7 @@ def spread_of_rows(rows: RowView, numbers: Numbers, weights: Array) -> Array:
     total, out = np.zeros((1, width)), np.zeros((width, width))
     if weights.sum() > 0:
         add_sums(rows, np.array([0, len(numbers)]), numbers, weights, total)
-        _add(out, rows, numbers, [_Term(rows, numbers, 1.0)], weights)
+        _add_squares(out, rows, numbers, weights)
         out -= total.T @ total / weights.sum()
     return _without_negative_squares(out)
 
@@ -179,7 +179,7 @@ def of_labels(rows: RowView, classes: Numbers, numbers: Numbers | None = None) -
 
     def gram(weights: Array) -> Array:
         out = np.zeros((width, width))
-        _add(out, rows, numbers, [_Term(rows, numbers, 1.0)], weights)
+        _add_squares(out, rows, numbers, weights)
         return out
 
     return Sums(
@@ -214,15 +214,40 @@ def _add(out: Array, rows: RowView, numbers: Numbers, terms: Sequence[_Term], we
         add_rows_times(rows, own, sums, out)
 
 
+def _add_squares(out: Array, rows: RowView, numbers: Numbers, weights: Array) -> None:
+    """Add to `out`, over all numbers, the weight times a row times itself, turned."""
+    used, places = used_rows(numbers, rows.shape[0])
+    totals = np.bincount(places, weights=weights, minlength=len(used))
+    for own, roots in _parts(max(out.shape), used, np.sqrt(totals)):
+        full, is_sparse = _gathered(rows, own, roots)
+        if is_sparse:
+            add_outer_products(rows, own, full * roots[:, np.newaxis], out)
+        else:
+            above = np.triu(dsyrk(1.0, full.T))  # half the work: below the diagonal it is the same
+            out += above
+            out += np.triu(above, 1).T
+
+
 def add_rows_times(rows: RowView, numbers: Numbers, factors: Array, out: Array) -> None:
     """Add ``X' F`` to `out` for the rows X with these numbers: as many as there are in F."""
-    at_once = max(1, _AT_ONCE // max(out.shape))
-    for first in range(0, len(numbers), at_once):
-        own, G = numbers[first : first + at_once], factors[first : first + at_once]
-        one_each, full = np.arange(len(own) + 1), np.zeros((len(own), out.shape[0]))
-        n_values = add_sums(rows, one_each, own, np.ones(len(own)), full)
-        if n_values < _FEW * full.size:
+    for own, G in _parts(max(out.shape), numbers, factors):
+        full, is_sparse = _gathered(rows, own, np.ones(len(own)))
+        if is_sparse:
             add_outer_products(rows, own, G, out)
         else:
             # In place: the turned arrays are in the order that BLAS has.
             dgemm(1.0, G.T, full.T, beta=1.0, c=out.T, trans_b=True, overwrite_c=True)
+
+
+def _parts(width: int, *arrays: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Cut arrays alike, into so many rows that as many of this width are held at once."""
+    at_once = max(1, _AT_ONCE // width)
+    for first in range(0, len(arrays[0]), at_once):
+        yield tuple(array[first : first + at_once] for array in arrays)
+
+
+def _gathered(rows: RowView, numbers: Numbers, scales: Array) -> tuple[Array, bool]:
+    """Give rows times their scales, in a matrix, and whether most of its values are zero."""
+    full = np.zeros((len(numbers), rows.shape[1]))
+    n_values = add_sums(rows, np.arange(len(numbers) + 1), numbers, scales, full)
+    return full, n_values < _FEW * full.size
