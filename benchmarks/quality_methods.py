@@ -20,6 +20,8 @@ from sklearn.linear_model import Ridge
 import aromatch as am
 
 N_SETTINGS = 6
+# Triplets of the validation part that the choice is made with.
+N_TO_CHOOSE = 50_000
 # Of the space that rows are mapped to, where there is one: the models in torch, and what is refined.
 RANK = 128
 # Triplets in a step of the models in torch.

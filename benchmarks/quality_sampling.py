@@ -13,6 +13,7 @@ from sklearn.preprocessing import normalize
 from aromatch.triplets import LabelSampler
 
 N_TRIPLETS = 20_000
+N_SPLITS = 3
 _QUERIES_AT_ONCE = 512
 # What learns from them, each with all of its settings, of which the best counts.
 LEARNERS = ("OASIS", "f-AROMA", "MomentAROMA", "MomentAROMA refined")

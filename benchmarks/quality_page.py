@@ -1,0 +1,230 @@
+"""What benchmarks/quality.py found, as a page and two figures."""
+
+from __future__ import annotations
+
+import numpy as np
+from quality_collections import COLLECTIONS
+from quality_methods import METHODS, N_SETTINGS, N_TO_CHOOSE, RANK
+from quality_sampling import LEARNERS, N_SPLITS, N_TRIPLETS
+
+from aromatch.experiments.statistics import compare, mean_over_splits
+
+MEASURES = ("P@1", "P@10", "mAP")
+# What is held against the bars, and with less time against the models in torch.
+OURS, QUICK = "MomentAROMA refined", "MomentAROMA refined in 50 steps"
+# What learns a triplet at a time with one setting, held against the closed form.
+CLOSED_FORM = "MomentAROMA"
+ALONG_A_STREAM = (
+    "f-AROMA",
+    "f-AROMA updated",
+    "f-AROMA joint",
+    "f-AROMA averaged",
+    "f-AROMA two passes",
+    "MomentAROMA r",
+)
+
+
+class Results:
+    """What was found, by collection and method."""
+
+    def __init__(self, results):
+        self.cells = {}
+        for result in results:
+            self.cells.setdefault(result["collection"], {}).setdefault(result["method"], []).append(result)
+
+    def methods(self, name, learns_from=("nothing", "triplets", "labels")):
+        """Give the methods that were run on a collection, by what they learn from."""
+        return [m.name for m in METHODS if m.learns_from in learns_from and m.name in self.cells[name]]
+
+    def at(self, name, method):
+        """Give the numbers of triplets after which a method was judged."""
+        return [found["n_triplets"] for found in self.cells[name][method][0]["found"]]
+
+    def values(self, name, method, measure, n=None):
+        """Give a measure, or the seconds, on every split; after the last triplet unless `n` says otherwise."""
+        place = -1 if n is None or self.at(name, method) == [0] else self.at(name, method).index(n)
+        return [cell["found"][place][measure] for cell in self.cells[name][method]]
+
+    def mean(self, name, method, measure, n=None):
+        """Give the mean of what `values` gives, with its error."""
+        return mean_over_splits(self.values(name, method, measure, n))
+
+    def compared(self, name, ours, theirs, measure, n):
+        """Test one method against another, after so many triplets."""
+        ratio = float(np.mean([cell["test_ratio"] for cell in self.cells[name][ours]]))
+        return compare(self.values(name, ours, measure, n), self.values(name, theirs, measure, n), ratio)
+
+
+def table(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def settings_chosen(results, name, method):
+    chosen = [cell["setting"] for cell in results.cells[name][method]]
+    told = [", ".join(f"{key} {value:g}" for key, value in setting.items()) for setting in chosen]
+    return "; ".join(dict.fromkeys(told))
+
+
+def part_of(results, name):
+    """Write what was found on one collection."""
+    collection = COLLECTIONS[name]
+    n = collection.bars_at or collection.n_triplets[-1]
+    rows = []
+    for method in results.methods(name):
+        learns_from = next(m.learns_from for m in METHODS if m.name == method)
+        told = f"{n:,} triplets" if learns_from == "triplets" else learns_from
+        means = [results.mean(name, method, measure, n) for measure in MEASURES]
+        seconds = results.mean(name, method, "seconds", n).mean
+        rows.append([method, told, *means, f"{seconds:.1f}", settings_chosen(results, name, method)])
+    parts = [
+        f"## {collection.title}",
+        table(["method", "learns from", *MEASURES, "seconds", "chosen"], rows),
+    ]
+    from_triplets = results.methods(name, ("triplets",))
+    for measure in ("P@10", "mAP"):
+        rows = [
+            [method, *(results.mean(name, method, measure, at) for at in collection.n_triplets)]
+            for method in from_triplets
+        ]
+        parts.append(table([f"{measure} after", *(f"{at:,}" for at in collection.n_triplets)], rows))
+    along = [method for method in from_triplets if method in ALONG_A_STREAM]
+    if along and CLOSED_FORM in from_triplets:
+        told = []
+        for method in along:
+            gaps = [
+                results.mean(name, method, "P@10", at).mean - results.mean(name, CLOSED_FORM, "P@10", at).mean
+                for at in collection.n_triplets
+            ]
+            told.append(f"{method} {', '.join(f'{gap:+.3f}' for gap in gaps)}")
+        parts.append(
+            f"Along a stream, with one r for all of it, less {CLOSED_FORM}, which chooses lam anew for every number of "
+            f"triplets, in precision at 10: {'; '.join(told)}."
+        )
+    for ours in (method for method in (OURS, QUICK) if method in from_triplets):
+        told = []
+        for measure, bar in collection.bars.items():
+            found = results.mean(name, ours, measure, n)
+            told.append(f"{measure} {found} (bar {bar:.2f}, {'reached' if found.mean >= bar else 'missed'})")
+        if told:
+            parts.append(f"{ours}, from {n:,} triplets: {'; '.join(told)}.")
+        for theirs in (method for method in from_triplets if "torch" in method):
+            factor = results.mean(name, theirs, "seconds", n).mean / results.mean(name, ours, "seconds", n).mean
+            told = [f"{m} {results.compared(name, ours, theirs, m, n)}" for m in MEASURES]
+            parts.append(
+                f"{ours} less {theirs}, from {n:,} triplets: {', '.join(told)}; {theirs} takes {factor:.1f} times as "
+                "long."
+            )
+    return parts
+
+
+def summary_of(results):
+    """Write the main lines of all collections, precision at 10 and mAP, side by side."""
+    shown = ["cosine", "f-AROMA", "MomentAROMA", OURS, *(m.name for m in METHODS if "torch" in m.name)]
+    shown += ["class probabilities"]
+    rows = []
+    for method in shown:
+        row = [method]
+        for name in results.cells:
+            n = COLLECTIONS[name].n_triplets[-1]
+            has = method in results.cells[name]
+            row.append(
+                " / ".join(f"{results.mean(name, method, m, n).mean:.3f}" for m in ("P@10", "mAP")) if has else ""
+            )
+        rows.append(row)
+    heads = [f"{COLLECTIONS[name].title}, {COLLECTIONS[name].n_triplets[-1]:,}" for name in results.cells]
+    return ["## In short", "P@10 / mAP from the most triplets.", table(["method", *heads], rows)]
+
+
+def samplers_of(results):
+    """Write which triplets are best to learn from."""
+    parts = ["## Which triplets to draw"]
+    parts.append(
+        f"Precision at 10 on the validation part of {N_SPLITS} splits, from {N_TRIPLETS:,} triplets, for "
+        "the best setting of each learner. Ranks are among the objects of other classes, by the cosine to the query."
+    )
+    for name in dict.fromkeys(result["collection"] for result in results):
+        here = [result for result in results if result["collection"] == name]
+        rows = []
+        for sampler in dict.fromkeys(result["sampler"] for result in here):
+            found = [result["found"] for result in here if result["sampler"] == sampler]
+            rows.append([sampler, *(mean_over_splits([one[learner] for one in found]) for learner in LEARNERS)])
+        parts.append(table([COLLECTIONS[name].title, *LEARNERS], rows))
+    return parts
+
+
+PREFACE = f"""\
+# Quality: from triplets to the quality of labels
+
+Written by `make quality`; do not edit. Means over five splits with their standard errors; differences are tested by the
+corrected resampled t-test, paired over the splits (Nadeau and Bengio 2003).
+
+Every method chooses among at most {N_SETTINGS} settings on a validation part of the training part, by precision at 10
+from {N_TO_CHOOSE:,} triplets; `chosen` lists what it chose on one split or another. Methods that learn from triplets
+see nothing else. Those that learn from labels are there to compare with: they see the class of every row. Seconds are
+of one thread, until the model can score; two processes share the cores. `MomentAROMA` chooses its lam by itself,
+`MomentAROMA r` has `r=...` instead, `denoised` is `MomentAROMA("auto", denoise=True)` and `projected` its
+`project(normalize=...)`. `refined` is `project(rank={RANK}, normalize=0.7).refine(triplets, X, ...)` of the same with
+what was chosen here, `in 50 steps` with the temperature alone, and `refined by default` with what it chooses by itself.
+
+![Precision at 10 against triplets](results/quality_triplets.png)
+
+![Precision at 10 against the time to learn](results/quality_time.png)"""
+
+
+def make_page(results, sampling, versions):
+    parts = [PREFACE, *summary_of(results)]
+    for name in results.cells:
+        parts += part_of(results, name)
+    if sampling:
+        parts += samplers_of(sampling)
+    parts.append("Measured with " + ", ".join(f"{what} {version}" for what, version in versions.items()) + ".")
+    return "\n\n".join(parts) + "\n"
+
+
+STYLES = {
+    "OASIS": ("#D55E00", "--", "^"),
+    "d-AROMA": ("#0072B2", "-", "s"),
+    "f-AROMA": ("#000000", "-", "o"),
+    "MomentAROMA": ("#009E73", "-", "v"),
+    "MomentAROMA denoised": ("#009E73", "--", "D"),
+    "MomentAROMA projected": ("#CC79A7", "--", "P"),
+    "MomentAROMA refined in 50 steps": ("#CC79A7", ":", "h"),
+    "MomentAROMA refined": ("#CC79A7", "-", "*"),
+    "two towers (torch)": ("#E69F00", "-.", "X"),
+    "triplet margin (torch)": ("#56B4E9", "-.", "d"),
+}
+
+
+def draw(results, folder):
+    """Draw precision at 10 against triplets and against time, a panel for each collection."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    for what, label in (("triplets", "triplets"), ("time", "seconds to learn")):
+        names = list(results.cells)
+        figure = Figure(figsize=(3.6 * len(names) + 1.9, 3.6), layout="constrained")
+        FigureCanvasAgg(figure)
+        for axis, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
+            for method in (m for m in results.methods(name, ("triplets",)) if m in STYLES):
+                at = COLLECTIONS[name].n_triplets
+                means = [results.mean(name, method, "P@10", n) for n in at]
+                x = at if what == "triplets" else [results.mean(name, method, "seconds", n).mean for n in at]
+                colour, dashes, marker = STYLES[method]
+                y, error = np.array([m.mean for m in means]), np.array([m.error for m in means])
+                axis.plot(
+                    x, y, color=colour, linestyle=dashes, marker=marker, markersize=4, label=method, linewidth=1.2
+                )
+                axis.fill_between(x, y - error, y + error, color=colour, alpha=0.15, linewidth=0)
+            for method, grey in (("class probabilities", ":"), ("cosine", (0, (1, 4)))):
+                if method in results.cells[name]:
+                    level = results.mean(name, method, "P@10").mean
+                    axis.axhline(level, color="#777777", linestyle=grey, linewidth=1, label=f"{method} (no triplets)")
+            axis.set(xscale="log", xlabel=label, title=COLLECTIONS[name].title)
+            axis.title.set_fontsize(9)
+            axis.grid(alpha=0.25, linewidth=0.5)
+        figure.axes[0].set_ylabel("precision at 10")
+        figure.legend(
+            *figure.axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8
+        )
+        figure.savefig(folder / f"quality_{what}.png", dpi=150)
