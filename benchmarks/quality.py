@@ -6,9 +6,10 @@
 
 On five splits of each collection every method chooses among at most six settings on a validation part of the training
 part, by precision at 10 from 50,000 triplets. With what it chose it learns the whole training part, from more and more
-triplets, and is judged on the test part. Each runs on one thread, two or more side by side. Finished cells are kept in
-docs/results/kept, so that an interrupted run goes on. Models in torch need `pip install 'aromatch[quality]'`, and are
-left out without it. Last, ways to draw triplets are tried on validation parts.
+triplets, and is judged on the test part. Ways to draw triplets are tried on validation parts. Last, what was chosen on
+the first split learns it once more, one method after another on one thread, for the seconds: leave the machine alone
+then. Finished cells are kept in docs/results/kept, so that an interrupted run goes on. Models in torch need
+`pip install 'aromatch[quality]'`, and are left out without it.
 """
 
 from __future__ import annotations
@@ -28,10 +29,9 @@ if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BL
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
-import quality_methods
 import quality_sampling
 from quality_collections import COLLECTIONS, DOCS, KEPT, SEED, split_of
-from quality_methods import METHODS, N_TO_CHOOSE
+from quality_methods import BATCH, METHODS, N_AVERAGED, N_TO_CHOOSE, RANK
 from quality_page import MEASURES, Results, draw, make_page
 from quality_sampling import N_TRIPLETS, SAMPLERS, learners
 
@@ -53,7 +53,7 @@ def judged(model, split):
 
 
 def learned(method, split, triplets, setting):
-    """Learn, and give the model and the seconds until it could score."""
+    """Learn, and give the model and the seconds until it can score."""
     begun = perf_counter()
     model = method.learn(split.X, split.y, triplets, **setting)
     model.similarity(split.X_test[:1], split.X_test[:1])  # what is computed when it is first read counts too
@@ -69,15 +69,13 @@ def compute(name, number, method_name):
     if len(method.settings) > 1:
         triplets = draw_triplets(inside.y, N_TO_CHOOSE, SEED, number)
         for setting in method.settings:
-            model, seconds = learned(method, inside, triplets, setting)
-            tried.append({"setting": setting, "seconds": seconds, **judged(model, inside)})
+            tried.append({"setting": setting, **judged(learned(method, inside, triplets, setting)[0], inside)})
     best = max(tried, key=lambda one: one["P@10"])["setting"] if tried else method.settings[0]
     most = COLLECTIONS[name].n_triplets[-1]
     triplets = draw_triplets(split.y, most, SEED, number)
     found = []
     for n in COLLECTIONS[name].n_triplets if method.learns_from == "triplets" else (0,):
-        model, seconds = learned(method, split, triplets[:n], best)
-        found.append({"n_triplets": n, "seconds": seconds, **judged(model, split)})
+        found.append({"n_triplets": n, **judged(learned(method, split, triplets[:n], best)[0], split)})
     return {
         "collection": name,
         "split": number,
@@ -87,6 +85,20 @@ def compute(name, number, method_name):
         "test_ratio": split.test_ratio,
         "found": found,
     }
+
+
+def compute_times(name, chosen):
+    """Learn the first split once more, one method after another; give the seconds for every number of triplets."""
+    split = split_of(name, 0)
+    triplets = draw_triplets(split.y, COLLECTIONS[name].n_triplets[-1], SEED, 0)
+    seconds = {}
+    for method in METHODS:
+        if method.name in chosen:
+            at = COLLECTIONS[name].n_triplets if method.learns_from == "triplets" else (0,)
+            if "steps" in chosen[method.name]:  # torch gets itself ready at the first step
+                learned(method, split, triplets, {**chosen[method.name], "steps": 1})
+            seconds[method.name] = [learned(method, split, triplets[:n], chosen[method.name])[1] for n in at]
+    return {"collection": name, "seconds": seconds}
 
 
 def compute_sampling(name, number, sampler):
@@ -102,9 +114,8 @@ def compute_sampling(name, number, sampler):
 
 def cell_path(name, number, method):
     """Name a cell by its settings; when code changes, the folder of kept cells has to be emptied by hand."""
-    of_methods = [quality_methods.RANK, quality_methods.BATCH, quality_methods.N_AVERAGED]
     settings = [am.__version__, SEED, N_TO_CHOOSE, VALIDATION_SHARE, COLLECTIONS[name].n_triplets, name, number]
-    return kept_as([*settings, *of_methods, method.name, method.settings])
+    return kept_as([*settings, RANK, BATCH, N_AVERAGED, method.name, method.settings])
 
 
 def sampling_path(name, number, sampler):
@@ -127,8 +138,13 @@ def work(cell, path):
     unfinished.replace(path)
 
 
+def times_path(name, chosen):
+    """Name a cell of seconds."""
+    return kept_as([am.__version__, SEED, COLLECTIONS[name].n_triplets, name, RANK, BATCH, chosen])
+
+
 def run(collections, methods, samplers, n_jobs):
-    """Compute all cells that are not kept; give those of the methods and those of the samplers."""
+    """Compute all cells of methods and samplers; give both."""
     cells = {
         cell_path(name, number, method): (compute, name, number, method.name)
         for name in collections
@@ -143,16 +159,34 @@ def run(collections, methods, samplers, n_jobs):
         for number in range(quality_sampling.N_SPLITS)
         for sampler in samplers
     }
+    results = computed(cells, n_jobs, "quality: cells")
+    return [r for r in results if "method" in r], [r for r in results if "sampler" in r]
+
+
+def run_times(cells):
+    """Measure the seconds of what was chosen on the first split, with nothing beside it."""
+    chosen = {}
+    for cell in cells:
+        if cell["split"] == 0:
+            chosen.setdefault(cell["collection"], {})[cell["method"]] = cell["setting"]
+    return computed(
+        {times_path(name, settings): (compute_times, name, settings) for name, settings in chosen.items()},
+        1,
+        "quality: seconds",
+    )
+
+
+def computed(cells, n_jobs, what):
+    """Compute all cells that are not kept, by their paths; give the results of all."""
     missing = [(cell, path) for path, cell in cells.items() if not path.exists()]
     with (
         ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool,
-        progress_bar("quality: cells", len(missing), enabled=True) as advance,
+        progress_bar(what, len(missing), enabled=True) as advance,
     ):
         for done in as_completed([pool.submit(work, *each) for each in missing]):
             done.result()
             advance(1)
-    results = [json.loads(path.read_text()) for path in cells]
-    return [r for r in results if "method" in r], [r for r in results if "sampler" in r]
+    return [json.loads(path.read_text()) for path in cells]
 
 
 def main():
@@ -160,6 +194,7 @@ def main():
     parser.add_argument("--only", default="", help="collections whose name holds this")
     parser.add_argument("--methods", default="", help="names of methods, with commas between them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
+    parser.add_argument("--no-times", dest="times", action="store_false", help="leave the seconds out; writes nothing")
     arguments = parser.parse_args()
     has_torch = importlib.util.find_spec("torch") is not None
     wanted = [name for name in arguments.methods.split(",") if name]
@@ -168,7 +203,8 @@ def main():
     if not methods or not collections:
         parser.error(f"choose among {', '.join(COLLECTIONS)} and {', '.join(m.name for m in METHODS)}")
     cells, sampling = run(collections, methods, [] if wanted else SAMPLERS, arguments.jobs)
-    results = Results(cells)
+    times = run_times(cells) if arguments.times else []
+    results = Results(cells, times)
     versions = {"aromatch": am.__version__, "python": platform.python_version(), "numpy": np.__version__}
     if has_torch:
         import torch
@@ -176,11 +212,12 @@ def main():
         versions["torch"] = torch.__version__
     page = make_page(results, sampling, versions)
     print(page)
-    if len(methods) == len(METHODS) and len(collections) == len(COLLECTIONS):
+    if times and len(methods) == len(METHODS) and len(collections) == len(COLLECTIONS):
         draw(results, DOCS / "results")
         raw = {
             "versions": versions,
             "cells": cells,
+            "times": times,
             "sampling": sampling,
         }
         (DOCS / "results" / "quality.json").write_text(json.dumps(raw, indent=1) + "\n")

@@ -27,7 +27,8 @@ ALONG_A_STREAM = (
 class Results:
     """What was found, by collection and method."""
 
-    def __init__(self, results):
+    def __init__(self, results, times):
+        self.times = {one["collection"]: one["seconds"] for one in times}
         self.cells = {}
         for result in results:
             self.cells.setdefault(result["collection"], {}).setdefault(result["method"], []).append(result)
@@ -41,9 +42,15 @@ class Results:
         return [found["n_triplets"] for found in self.cells[name][method][0]["found"]]
 
     def values(self, name, method, measure, n=None):
-        """Give a measure, or the seconds, on every split; after the last triplet unless `n` says otherwise."""
-        place = -1 if n is None or self.at(name, method) == [0] else self.at(name, method).index(n)
-        return [cell["found"][place][measure] for cell in self.cells[name][method]]
+        """Give a measure on every split; after the last triplet unless `n` says otherwise."""
+        return [cell["found"][self._place(name, method, n)][measure] for cell in self.cells[name][method]]
+
+    def seconds(self, name, method, n=None):
+        """Give the seconds on the first split, None when they were not measured."""
+        return self.times[name][method][self._place(name, method, n)] if name in self.times else None
+
+    def _place(self, name, method, n):
+        return -1 if n is None or self.at(name, method) == [0] else self.at(name, method).index(n)
 
     def mean(self, name, method, measure, n=None):
         """Give the mean of what `values` gives, with its error."""
@@ -61,9 +68,20 @@ def table(header, rows):
 
 
 def settings_chosen(results, name, method):
+    """Tell what was chosen, with a star at what is smallest or largest of all that was offered."""
+    offered = next(m.settings for m in METHODS if m.name == method)
+
+    def told(key, value):
+        values = sorted({setting[key] for setting in offered})
+        is_end = len(values) > 2 and value in (values[0], values[-1])
+        return f"{key} {value:g}{'*' if is_end else ''}"
+
     chosen = [cell["setting"] for cell in results.cells[name][method]]
-    told = [", ".join(f"{key} {value:g}" for key, value in setting.items()) for setting in chosen]
-    return "; ".join(dict.fromkeys(told))
+    return "; ".join(dict.fromkeys(", ".join(told(*each) for each in setting.items()) for setting in chosen))
+
+
+def verdict(mean, bar):
+    return "reached" if mean >= bar else f"missed by {bar - mean:.4f}"
 
 
 def part_of(results, name):
@@ -75,8 +93,9 @@ def part_of(results, name):
         learns_from = next(m.learns_from for m in METHODS if m.name == method)
         told = f"{n:,} triplets" if learns_from == "triplets" else learns_from
         means = [results.mean(name, method, measure, n) for measure in MEASURES]
-        seconds = results.mean(name, method, "seconds", n).mean
-        rows.append([method, told, *means, f"{seconds:.1f}", settings_chosen(results, name, method)])
+        seconds = results.seconds(name, method, n)
+        told_seconds = "" if seconds is None else f"{seconds:.2g}" if seconds < 10 else f"{seconds:.0f}"
+        rows.append([method, told, *means, told_seconds, settings_chosen(results, name, method)])
     parts = [
         f"## {collection.title}",
         table(["method", "learns from", *MEASURES, "seconds", "chosen"], rows),
@@ -105,16 +124,16 @@ def part_of(results, name):
         told = []
         for measure, bar in collection.bars.items():
             found = results.mean(name, ours, measure, n)
-            told.append(f"{measure} {found} (bar {bar:.2f}, {'reached' if found.mean >= bar else 'missed'})")
+            told.append(f"{measure} {found} (bar {bar:.2f}, {verdict(found.mean, bar)})")
         if told:
             parts.append(f"{ours}, from {n:,} triplets: {'; '.join(told)}.")
         for theirs in (method for method in from_triplets if "torch" in method):
-            factor = results.mean(name, theirs, "seconds", n).mean / results.mean(name, ours, "seconds", n).mean
             told = [f"{m} {results.compared(name, ours, theirs, m, n)}" for m in MEASURES]
-            parts.append(
-                f"{ours} less {theirs}, from {n:,} triplets: {', '.join(told)}; {theirs} takes {factor:.1f} times as "
-                "long."
-            )
+            line = f"{ours} less {theirs}, from {n:,} triplets: {', '.join(told)}"
+            if name in results.times:
+                factor = results.seconds(name, theirs, n) / results.seconds(name, ours, n)
+                line += f"; {theirs} takes {factor:.1f} times as long"
+            parts.append(f"{line}.")
     return parts
 
 
@@ -140,8 +159,9 @@ def samplers_of(results):
     """Write which triplets are best to learn from."""
     parts = ["## Which triplets to draw"]
     parts.append(
-        f"Precision at 10 on the validation part of {N_SPLITS} splits, from {N_TRIPLETS:,} triplets, for "
-        "the best setting of each learner. Ranks are among the objects of other classes, by the cosine to the query."
+        f"Precision at 10 on the validation part of {N_SPLITS} splits, from {N_TRIPLETS:,} triplets, for the best "
+        "setting of each learner on that very part: compare within a column. Ranks are among the objects of other "
+        "classes, by the cosine to the query."
     )
     for name in dict.fromkeys(result["collection"] for result in results):
         here = [result for result in results if result["collection"] == name]
@@ -154,18 +174,27 @@ def samplers_of(results):
 
 
 PREFACE = f"""\
-# Quality: from triplets to the quality of labels
+# Quality: how well rankings get from triplets
 
-Written by `make quality`; do not edit. Means over five splits with their standard errors; differences are tested by the
-corrected resampled t-test, paired over the splits (Nadeau and Bengio 2003).
+Written by `make quality`; do not edit.
+
+Means over five splits with their standard errors, which are too small by what the training parts have in common;
+differences are tested by the corrected resampled t-test, paired over the splits, which allows for that (Nadeau and
+Bengio 2003), each on its own, however many there are.
 
 Every method chooses among at most {N_SETTINGS} settings on a validation part of the training part, by precision at 10
-from {N_TO_CHOOSE:,} triplets; `chosen` lists what it chose on one split or another. Methods that learn from triplets
-see nothing else. Those that learn from labels are there to compare with: they see the class of every row. Seconds are
-of one thread, until the model can score; two processes share the cores. `MomentAROMA` chooses its lam by itself,
-`MomentAROMA r` has `r=...` instead, `denoised` is `MomentAROMA("auto", denoise=True)` and `projected` its
-`project(normalize=...)`. `refined` is `project(rank={RANK}, normalize=0.7).refine(triplets, X, ...)` of the same with
-what was chosen here, `in 50 steps` with the temperature alone, and `refined by default` with what it chooses by itself.
+from {N_TO_CHOOSE:,} triplets; `chosen` lists what it chose on one split or another, and a star marks the first and the
+last that were offered. Learners from triplets see no labels; but the terms of the two collections of texts are chosen
+by what they tell of the classes of the training part, as in the paper, for all methods alike. Those that learn from
+labels are there to compare with: they see the class of every row. Seconds are of the first split, until the model can
+score, on one thread with nothing beside it.
+
+`MomentAROMA` chooses its lam by itself, `MomentAROMA r` has `r=...` instead, `denoised` is
+`MomentAROMA("auto", denoise=True)` and `projected` its `project(normalize=...)`. `refined` is
+`project(rank={RANK}, normalize=0.7).refine(triplets, X, ...)` of the same with what was chosen here, `in 50 steps` with
+the temperature alone, and `refined by default` with what it chooses by itself. The rank and the 0.7, and the constants
+inside `refine`, were found on validation parts of these collections and on made-up ones. Models in torch map rows to
+{RANK} numbers too: two linear towers or one for both sides, with a softmax over the objects of a batch or a margin.
 
 ![Precision at 10 against triplets](results/quality_triplets.png)
 
@@ -192,6 +221,7 @@ STYLES = {
     "MomentAROMA refined in 50 steps": ("#CC79A7", ":", "h"),
     "MomentAROMA refined": ("#CC79A7", "-", "*"),
     "two towers (torch)": ("#E69F00", "-.", "X"),
+    "one tower (torch)": ("#D55E00", "-.", "p"),
     "triplet margin (torch)": ("#56B4E9", "-.", "d"),
 }
 
@@ -209,7 +239,7 @@ def draw(results, folder):
             for method in (m for m in results.methods(name, ("triplets",)) if m in STYLES):
                 at = COLLECTIONS[name].n_triplets
                 means = [results.mean(name, method, "P@10", n) for n in at]
-                x = at if what == "triplets" else [results.mean(name, method, "seconds", n).mean for n in at]
+                x = at if what == "triplets" else [results.seconds(name, method, n) for n in at]
                 colour, dashes, marker = STYLES[method]
                 y, error = np.array([m.mean for m in means]), np.array([m.error for m in means])
                 axis.plot(
