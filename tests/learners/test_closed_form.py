@@ -315,8 +315,8 @@ def test_w_of_known_rows_is_made_of_what_is_known(share):
     n = state["learn_weight"]
     left, right = (np.linalg.inv(state[name] / n + 0.03 * np.eye(40)) for name in ("learn_qq", "learn_pp"))
     qp = (1 - share) * state["learn_qp"] / n + share * state["known_qp"] / state["weight"] * 64 / 49
-    np.testing.assert_allclose(solution.W_of_known(), left @ qp @ right, rtol=1e-8, atol=1e-10)
-    assert Solution({**state, "learn_weight": np.zeros(1)}, None, True).W_of_known() is None
+    np.testing.assert_allclose(solution.W_of_known, left @ qp @ right, rtol=1e-8, atol=1e-10)
+    assert Solution({**state, "learn_weight": np.zeros(1)}, None, True).W_of_known is None
 
 
 @pytest.mark.parametrize("n_rows", [40, 100_000])
@@ -328,3 +328,15 @@ def test_rows_that_are_named_are_found_with_and_without_a_sort(n_rows):
     np.testing.assert_array_equal(places, inverse.reshape(numbers.shape))
     empty = sums.used_rows(numbers[:0], n_rows)
     assert [array.shape for array in empty] == [(0,), (0, 3)]
+
+
+def test_without_two_new_objects_denoised_sums_take_the_lam_of_the_plain_ones(monkeypatch):
+    X, y, _, _ = groups(n_rows=300)
+    triplets = am.triplets.from_labels(y, 9_000, random_state=0)
+    state = am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X)._state
+    plain = am.MomentAROMA("auto").fit_triplets(triplets, X).lam_
+    blind = {**state, "new_qp": np.zeros_like(state["new_qp"]), "new_pp": np.zeros_like(state["new_pp"])}
+    assert Solution(blind, None, True).choice.lam == pytest.approx(plain)
+    monkeypatch.setattr(sums, "are_held_out", lambda hashes: np.arange(hashes.size).reshape(hashes.shape) == 7)
+    alone = am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X)._state
+    assert not alone["new_pp"].any()

@@ -217,3 +217,15 @@ def test_a_graph_is_known_again_by_its_triplets_and_weights():
         block_of(X, X, triplets, heavier),
     ):
         assert not graph.is_of(other)
+
+
+@pytest.mark.parametrize("is_one", [True, False])
+@pytest.mark.parametrize("n_triplets", [100_000, 2_000_000])
+def test_what_stands_out_by_far_is_found_without_overflow(is_one, n_triplets):
+    rng = np.random.default_rng(0)
+    y, X = np.arange(1_000) % 2, rng.normal(size=(1_000, 3))
+    block = block_of(X, X if is_one else X.copy(), am.triplets.from_labels(y, n_triplets, random_state=0))
+    factors = judgement_graph.graph_of(block).found.factors
+    assert len(factors.values) == 1
+    sides = np.sign(factors.left[:, 0]) * np.where(y == 1, 1, -1)
+    assert abs(sides.sum()) == 1_000

@@ -66,16 +66,17 @@ def choose(state: State, lam: float | None, denoise: bool) -> Choice:
     judged = _Margins(a, b, U.T @ state["held_qp"] @ V, squares_q, squares_p)
     lams = [lam] if lam is not None else (_LAMS * scale).tolist()
     plain = U.T @ (state["learn_qp"] / learned) @ V
-    best = judged.best_lam(plain, lams)
+    best = judged.best_lam(plain, lams, otherwise=scale)
     if not denoise:
         return Choice(best, 0.0)
     new = _Margins(a, b, U.T @ state["new_qp"] @ V, squares_q, _squares_along(V, state["new_pp"]))
     denoised = U.T @ _of_known(state) @ V
-    best_denoised = new.best_lam(denoised, lams)
+    best_denoised = new.best_lam(denoised, lams, otherwise=best)
     choices = [Choice(best ** (1 - share) * best_denoised**share, share) for share in _SHARES]
     scores = np.array([judged.score((1 - c.share) * plain + c.share * denoised, c.lam) for c in choices])
     # The score of n triplets is off by about 1 / sqrt(n): less than half of that is no reason to leave the plain sum.
-    scores[0] += abs(scores[0]) * 0.5 / np.sqrt(max(held, 1.0))
+    if np.isfinite(scores[0]):
+        scores[0] += abs(scores[0]) * 0.5 / np.sqrt(max(held, 1.0))
     return choices[int(np.argmax(scores))]
 
 
@@ -97,9 +98,10 @@ class _Margins(NamedTuple):
         square = float(_scaled(self.squares_q) @ (W * W) @ _scaled(self.squares_p))
         return float(np.vdot(W, _scaled(self.wanted))) / np.sqrt(square) if square > 0 else -np.inf
 
-    def best_lam(self, qp: Array, lams: list[float]) -> float:
-        """Give the lam with the highest score, the first of equals."""
-        return max(lams, key=lambda lam: self.score(qp, lam))
+    def best_lam(self, qp: Array, lams: list[float], otherwise: float) -> float:
+        """Give the lam with the highest score, the first of equals; `otherwise` when none has any."""
+        scores = [self.score(qp, lam) for lam in lams]
+        return lams[int(np.argmax(scores))] if len(lams) == 1 or np.isfinite(max(scores)) else otherwise
 
 
 class Solution:
@@ -133,8 +135,9 @@ class Solution:
         left = self._queries.times(qp / self._weight)
         return np.ascontiguousarray(self._objects.times(left.T).T)
 
+    @cached_property
     def W_of_known(self) -> Array | None:
-        """Give the same from rows that were not held out; None when there are none, or all were taken as they came."""
+        """The same from rows that were not held out; None when there are none, or all were taken as they came."""
         learned = float(self.state["learn_weight"][0]) if "learn_weight" in self.state else 0.0
         if learned <= 0:
             return None

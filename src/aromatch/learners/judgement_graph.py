@@ -48,6 +48,8 @@ _FIRST, _MOST = 32, 512
 _SMALL = 256
 # Vectors beside those that are wanted, the degree of the polynomial between two bases, and when values are settled.
 _MORE, _DEGREE, _TOLERANCE = 16, 8, 1e-3
+# Where the polynomial is about 1e34, and a number in single precision ends at 1e38.
+_LARGEST_IN_SINGLE = 1e4
 # In two rounds what is a tenth above the edge grows 300 times as much as what is below, and is seen.
 _FEWEST_ROUNDS, _MOST_ROUNDS = 2, 6
 
@@ -83,6 +85,11 @@ class Graph(NamedTuple):
     def is_of(self, block: Block) -> bool:
         """Tell whether it is the graph of these triplets."""
         return self.digest == _digest(block)
+
+    @property
+    def n_bytes(self) -> int:
+        """How much memory it takes."""
+        return sum(array.nbytes for array in (*self.found.factors, *self[:2]))
 
     @property
     def tells_something(self) -> bool:
@@ -125,6 +132,8 @@ class Denoised:
     def new_pp(self) -> Array:
         """Give what ``sum w p p'`` would be if objects were drawn from those that are held out."""
         is_new = self._is_new_object
+        if np.count_nonzero(is_new) < 2:  # a single row has no spread, but rounding
+            return np.zeros((self._block.preferred.shape[1],) * 2)
         rows = self._graph.object_rows[is_new]
         return 2 * sums.spread_of_rows(self._block.preferred, rows, self._graph.judged[is_new])
 
@@ -217,14 +226,17 @@ def _largest(K: Any, k: int, edge: float, symmetric: bool) -> _Factors:
         return _with_both_sides(K, *_values_within((K if symmetric else K @ K.T).toarray()), k, symmetric)
 
     # What is below the edge comes to lie between -1 and 1, where Chebyshev polynomials stay small.
-    # In single precision, which takes half the time and leaves more digits than chance does.
-    scaled = (K / edge if symmetric else K * (np.sqrt(2) / edge)).astype(np.float32)
+    # In single precision, which takes half the time and leaves more digits than chance does, unless it could overflow:
+    # no value is above 1 before it is divided by the edge.
+    largest = 1 / edge if symmetric else 2 / edge**2
+    dtype = np.float32 if largest < _LARGEST_IN_SINGLE else np.float64
+    scaled = (K / edge if symmetric else K * (np.sqrt(2) / edge)).astype(dtype)
 
-    def times(V: NDArray[np.float32]) -> NDArray[np.float32]:
+    def times(V: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(scaled @ V if symmetric else scaled @ (scaled.T @ V) - V)
 
     # From a fixed start, so that the same judgements give the same bits.
-    V = np.random.default_rng(0).standard_normal((K.shape[0], k + _MORE), dtype=np.float32)
+    V = np.random.default_rng(0).standard_normal((K.shape[0], k + _MORE), dtype=dtype)
     before = np.empty(0)
     for number in range(1, _MOST_ROUNDS + 1):
         lower, V = V, times(V)
@@ -233,6 +245,7 @@ def _largest(K: Any, k: int, edge: float, symmetric: bool) -> _Factors:
             higher *= 2
             higher -= lower
             lower, V = V, higher
+        V /= np.abs(V).max(axis=0)  # squares of what is in it could overflow
         V = linalg.qr(V / np.linalg.norm(V, axis=0), mode="economic", overwrite_a=True, check_finite=False)[0]
         values, mixed = _values_within(V.T @ times(V))
         V = V @ mixed

@@ -19,7 +19,8 @@ def merge(models: Sequence[MomentAROMA]) -> MomentAROMA:
     Returns
     -------
     MomentAROMA
-        The merged model, the same up to rounding as one that learned everything.
+        The merged model, the same up to rounding as one that learned everything. With `denoise` it is not: what only
+        all judgements together show, none of the models has seen.
 
     Examples
     --------

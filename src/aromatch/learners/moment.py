@@ -59,6 +59,8 @@ Array = NDArray[np.float64]
 
 # Triplets whose sums are computed before they are added to the model.
 _AT_ONCE = 2**18
+# A larger graph is made again when a refinement wants it, and not kept until then.
+_MOST_BYTES_OF_A_GRAPH = 2**26
 # What `denoise` keeps, and what stands in for it where nothing stands out.
 _DENOISED = {
     "denoised_qp": "qp",
@@ -150,6 +152,7 @@ class MomentAROMA(TripletLearner):
         """
         with self._unchanged_on_error():
             self.__dict__.pop("_state", None)
+            self.__dict__.pop("_graph", None)
             self._check_common_params()
             rows, y = self._read_labelled(X, y)
             self._check_square(rows.largest_square)
@@ -256,9 +259,10 @@ class MomentAROMA(TripletLearner):
             if self.denoise:
                 found |= {name: found[plain].copy() for name, plain in _DENOISED.items()}
             if self.denoise and block.preferred is block.others:  # not a single judgement
-                self._graph = judgement_graph.graph_of(rest)
-                if self._graph.tells_something:
-                    told = Denoised(rest, self._graph)
+                graph = judgement_graph.graph_of(rest)
+                self._graph = graph if graph.n_bytes <= _MOST_BYTES_OF_A_GRAPH else None
+                if graph.tells_something:
+                    told = Denoised(rest, graph)
                     found |= {"denoised_qp": told.qp(), "known_qp": told.known_qp()}
                     found |= {"new_qp": told.new_qp(), "new_pp": told.new_pp()}
         self._take_in(found, len(block.triplets), len(rest.triplets))
@@ -308,7 +312,8 @@ class MomentAROMA(TripletLearner):
 
     # -- inside -------------------------------------------------------------------------------------------
 
-    def _W_of_known_rows(self) -> Callable[[], Array | None]:
+    @property
+    def _W_of_known_rows(self) -> Array | None:
         return self._solution.W_of_known
 
     def _take_in(self, found: dict[str, Array], n_triplets: int, n_updates: int) -> None:

@@ -69,9 +69,9 @@ class Projection(Similarity):
     """
 
     _needs_labels = False
-    # Gives W of the learner as it was, from rows that it has not held out: to choose by, and not in files.
-    _W_of_known: Callable[[], Array | None] | None = None
-    # What its learner found in the graph of its last triplets, where it looked: not in files either.
+    # The same from rows that the learner has not held out, where it has: to choose by, and not in files.
+    _L_of_known: Array | None = None
+    # What its learner found in the graph of its last triplets, where it looked: not in files or copies.
     _graph: Graph | None = None
 
     def __init__(self, kind: str = "psd", *, normalize: bool | float = False) -> None:
@@ -132,8 +132,8 @@ class Projection(Similarity):
 
             What is "auto" is chosen among temperatures of 0.1 and 0.2, and up to 400 steps, by rows that were held
             out. Where nothing helps them a copy of this projection comes back. For that it must be fresh from a
-            `MomentAROMA` with `lam="auto"` or `denoise`, which holds out one row in eight. Of others nobody can tell,
-            and 0.2 and 100 are taken.
+            `MomentAROMA` with `lam="auto"` or `denoise`, which holds out one row in eight, and the rows must be the
+            very ones that the model has learned, bit for bit. Of others nobody can tell, and 0.2 and 100 are taken.
         random_state : None, int, Generator or RandomState, default 0
             Draws the rows of every step.
         progress : bool, default False
@@ -182,14 +182,13 @@ class Projection(Similarity):
             show_progress=show_progress,
         )
         other = copy.copy(self)
-        other._W_of_known = other._graph = None
+        other._L_of_known = other._graph = None
         other._state = {"L": L.copy(), "signs": self.signs_}
         return other
 
-    def _L_of_known(self) -> Array | None:
-        """Give L from rows that the learner has not held out; None when it has held out none."""
-        W = None if self._W_of_known is None else self._W_of_known()
-        return None if W is None else _factors(W, self.kind, self._n_features_out)[0]
+    def __getstate__(self) -> dict[str, Any]:
+        # A graph that is not there is made again when it is wanted.
+        return {name: value for name, value in super().__getstate__().items() if name != "_graph"}
 
     # -- hooks of the base class --------------------------------------------------------------------------
 
@@ -274,8 +273,9 @@ def make_projection(
         projection.feature_names_in_ = model.feature_names_in_
     projection._state = {"L": np.ascontiguousarray(L[:, :most]), "signs": signs[:most].copy()}
     projection._graph = getattr(model, "_graph", None)
-    if hasattr(model, "_W_of_known_rows"):
-        projection._W_of_known = model._W_of_known_rows()
+    W_of_known = getattr(model, "_W_of_known_rows", None)
+    if kind == "psd" and W_of_known is not None:
+        projection._L_of_known = np.ascontiguousarray(_factors(W_of_known, kind, most)[0][:, :most])
     return projection
 
 

@@ -35,7 +35,7 @@ from scipy import linalg, sparse
 from sklearn.utils.extmath import row_norms
 
 from .._progress import progress_bar
-from .._rows import Matrix
+from .._rows import Matrix, as_float64
 from ..kernels.rows import RowView
 from . import sums
 from .inputs import Block, unit_rows
@@ -56,6 +56,8 @@ _MEAN_OF_GRADIENTS, _MEAN_OF_SQUARES = 0.9, 0.99
 _TEMPERATURES = (0.1, 0.2)
 _NUMBERS_OF_STEPS = (50, 100, 200, 400)
 _MOST_ROWS = 2**11
+# So many standard errors of the mean must a gain be, to be more than chance.
+_ERRORS = 1.5
 
 
 class _Choice(NamedTuple):
@@ -121,7 +123,7 @@ class Batch(NamedTuple):
 
 def refined(
     L: NDArray[np.float64],
-    L_of_known: Callable[[], NDArray[np.float64] | None],
+    L_of_known: NDArray[np.float64] | None,
     graph: Graph | None,
     power: float,
     block: Block,
@@ -138,7 +140,7 @@ def refined(
 
     `triplets` are rows of Q and P, which are the same object when they are one collection, and `block` is the same for
     a kernel. `power` is that of the norm in the scores. A temperature or a number of steps that is None is chosen, by
-    what it would have done for `L_of_known()`, which has not seen the rows that are held out. `graph` may be that of
+    what it would have done for `L_of_known`, which has not seen the rows that are held out. `graph` may be that of
     these triplets, and need not be made again then.
     """
     changes = sums.changing(block, sums.hashes_of(block))
@@ -152,14 +154,12 @@ def refined(
     most = _NUMBERS_OF_STEPS[-1] if n_steps is None else n_steps
     n_tried = len(_TEMPERATURES) if temperature is None else int(n_steps is None)
     with progress_bar("refining", (n_tried + 1) * most, enabled=show_progress) as advance:
-        start = L_of_known() if n_tried else None
-        if start is not None:
-            start = _scaled(start, sizes)
-            choice = _chosen(start, power, judgements, temperature, n_steps, generator, advance)
-            if choice is None:
-                return L
-        else:
-            choice = _Choice(temperature or _USUAL.temperature, n_steps or _USUAL.n_steps)
+        choice: _Choice | None = _Choice(temperature or _USUAL.temperature, n_steps or _USUAL.n_steps)
+        if n_tried and L_of_known is not None and (parts := _parts(judgements)) is not None:
+            start = _scaled(L_of_known, sizes)
+            choice = _chosen(start, power, *parts, temperature, n_steps, generator, advance)
+        if choice is None:
+            return L
         steps = _steps(_scaled(L, sizes), judgements.batches(generator), choice.temperature, advance)
         best = _after(choice.n_steps, steps)
     # As eigenvectors of L L', the largest first.
@@ -215,34 +215,40 @@ def loss_and_gradient(L: Array, batch: Batch, temperature: float) -> tuple[float
 # -- how many steps, and at which temperature -------------------------------------------------------------------------
 
 
+def _parts(judgements: Judgements) -> tuple[Judgements, _New] | None:
+    """Give triplets of known rows, and rows that are held out; None when there is nothing to choose by."""
+    is_new_query, is_new_object = judgements.queries.is_new, judgements.objects.is_new
+    query, good, bad = judgements.triplets.T
+    known = judgements.part(~(is_new_query[query] | is_new_object[good] | is_new_object[bad]))
+    new = _New.of(judgements)
+    return None if new is None or not len(known.triplets) else (known, new)
+
+
 def _chosen(
     L: Array,
     power: float,
-    judgements: Judgements,
+    known: Judgements,
+    new: _New,
     temperature: float | None,
     n_steps: int | None,
     generator: np.random.Generator,
     advance: Callable[[int], None],
 ) -> _Choice | None:
-    """Take steps without rows that are held out, as long as that helps those; None when it never does."""
-    is_new_query, is_new_object = judgements.queries.is_new, judgements.objects.is_new
-    query, good, bad = judgements.triplets.T
-    known = judgements.part(~(is_new_query[query] | is_new_object[good] | is_new_object[bad]))
-    new = _New.of(judgements)
-    if not len(known.triplets) or new is None:
-        return None
-    best, choice = new.mean_log_rank(L, power), None
+    """Take steps without rows that are held out, as long as that helps those; None when chance could have helped."""
+    before = new.log_ranks(L, power)
+    best, choice = before, None
     for t in _TEMPERATURES if temperature is None else (temperature,):
         steps, done, lowest = _steps(L, known.batches(generator), t, advance), 0, np.inf
         for n in _NUMBERS_OF_STEPS if n_steps is None else (n_steps,):
             latest, done = _after(n - done, steps), n
-            found = new.mean_log_rank(latest, power)
-            if found < best:
+            found = new.log_ranks(latest, power)
+            if found.mean() < best.mean():
                 best, choice = found, _Choice(t, n)
-            if found >= lowest:
+            if found.mean() >= lowest:
                 break
-            lowest = found
-    return choice
+            lowest = float(found.mean())
+    gains = before - best
+    return choice if gains.mean() > _ERRORS * gains.std() / np.sqrt(len(gains)) else None
 
 
 class _New(NamedTuple):
@@ -255,7 +261,7 @@ class _New(NamedTuple):
 
     @classmethod
     def of(cls, judgements: Judgements) -> _New | None:
-        """Give those of queries to which something belongs, so many at most; None when there are none."""
+        """Give those of queries to which some objects belong and others do not; None when there are none."""
         queries, objects = judgements.queries, judgements.objects
         rows, columns = (_spread_out(np.flatnonzero(side.is_new)) for side in (queries, objects))
         belongs = queries.directions[rows] @ objects.directions[columns].T > 0.5
@@ -265,21 +271,20 @@ class _New(NamedTuple):
         is_self = rows[:, np.newaxis] == columns if objects is queries else None
         if is_self is not None:
             belongs &= ~is_self
-        asks = belongs.any(axis=1)
+        asks = belongs.any(axis=1) & ~(belongs if is_self is None else belongs | is_self).all(axis=1)
         if not asks.any():
             return None
         there = Side(*(array[columns] for array in objects))
         return cls(queries.rows[rows[asks]], there, belongs[asks], None if is_self is None else is_self[asks])
 
-    def mean_log_rank(self, L: Array, power: float) -> float:
-        """Rank the objects for each query, and give the mean logarithm of the ranks of those that belong."""
+    def log_ranks(self, L: Array, power: float) -> Array:
+        """Rank the objects for each query, and give its mean logarithm of the ranks of those that belong."""
         scores = (self.queries @ L) @ _for_scores(self.objects, L, power).T
         if self.is_self is not None:
             scores[self.is_self] = -np.inf
         ranks = np.empty(scores.shape)
         np.put_along_axis(ranks, np.argsort(-scores, axis=1), np.arange(1.0, scores.shape[1] + 1)[np.newaxis], axis=1)
-        of_queries = np.where(self.belongs, np.log(ranks), 0).sum(axis=1) / self.belongs.sum(axis=1)
-        return float(of_queries.mean())
+        return np.asarray(np.where(self.belongs, np.log(ranks), 0).sum(axis=1) / self.belongs.sum(axis=1))
 
 
 def _spread_out(numbers: Numbers) -> Numbers:
@@ -320,6 +325,7 @@ def _judgements(
 
 def _scaled_rows(X: Matrix, sizes: NDArray[np.float64]) -> tuple[Matrix, Array]:
     """Scale features, and rows to unit norm; in single precision, in which a step takes half the time."""
+    X = X if X.dtype in (np.float32, np.float64) else as_float64(X, "Q or P")
     X = X @ sparse.diags_array(sizes) if sparse.issparse(X) else X * sizes
     norms = row_norms(X)
     inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
