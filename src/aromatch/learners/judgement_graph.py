@@ -12,7 +12,7 @@ D the number of judgements of a row plus their mean, without which rows with few
 themselves (Qin and Rohe 2013). For noise with independent cells the edge is the root of the mean sum of squares of a
 row plus that of a column (Bai and Yin 1993). ``sum q p'`` over the triplets is ``Q'KP``, and with K replaced it
 has the same meaning, and less noise. Where queries and objects are the same rows, K and its transpose say the same and
-are averaged.
+are averaged; a row stands out with itself too, and to leave that out was no better on real data.
 
 Since the edge is known, the vectors above it are found by Chebyshev polynomials, which stay small below and grow fast
 above: a block of random vectors is multiplied by K a few times, made orthogonal, and again (Zhou et al. 2006).
