@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import datasets, evaluation, experiments, features, gaussian, learners, store, theory, triplets
+    from . import datasets, evaluation, experiments, features, gaussian, learners, search, store, theory, triplets
     from .learners import (
         AROW,
         HIER,
@@ -46,6 +46,7 @@ __all__ = [
     "learners",
     "load",
     "merge",
+    "search",
     "store",
     "theory",
     "triplets",

@@ -117,6 +117,19 @@ class CellLearner(OnlineLearner):
         columns, indptr = W.indices.astype(np.int32, copy=False), W.indptr.astype(np.int64)
         return {**_tables(cells, columns, indptr, n, what), "start": start, "counts": np.zeros(3, dtype=np.int64)}
 
+    def _grown(self, m: int, n: int) -> State:
+        if self._has_touched_cells != self._asks_for_touched_cells(m, n):
+            raise ValueError(f"cells={self.cells!r} keeps all cells so far, which {m} x {n} features are too many for")
+        if not self._has_touched_cells:
+            return super()._grown(m, n)
+        if n > _LARGEST_WIDTH:
+            raise ValueError(f"objects would have {n} features, expected at most {_LARGEST_WIDTH}")
+        state = self._to_file()
+        if state["start"][0] != 0 and m != n:
+            raise ValueError(f"init is a multiple of the identity, which needs m = n, got m = {m} and n = {n}")
+        ends = np.full(m - self.n_features_in_, state["indptr"][-1])
+        return self._from_file({**state, "indptr": np.concatenate([state["indptr"], ends])}, n)
+
     def _shapes_in_file(self, state: State, m: int, n: int) -> dict[str, tuple[int, ...]]:
         if not self._asks_for_touched_cells(m, n):
             return self._shapes(m, n)

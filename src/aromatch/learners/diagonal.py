@@ -29,6 +29,7 @@ from ..kernels import diagonal, touched
 from ..kernels.bilinear import products
 from ..kernels.rows import RowView
 from .cells import CellLearner
+from .forgetting import nearer_to_one
 from .inputs import Block, check_dtype, product, write_initial
 
 _COLUMNS_AT_ONCE = 512
@@ -143,6 +144,13 @@ class DiagonalAROMA(CellLearner):
         write_initial(self.init, cells[..., 0])
         cells[..., 1] = 1
         return {"cells": cells, "counts": np.zeros(3, dtype=np.int64)}
+
+    def _widened(self, rate: float) -> dict[str, NDArray[Any]]:
+        if self._has_touched_cells:
+            return {**self._state, "Sigma": nearer_to_one(self._state["Sigma"], rate)}
+        cells = self._state["cells"].copy()
+        cells[..., 1] = nearer_to_one(cells[..., 1], rate)
+        return {**self._state, "cells": cells}
 
     def _matrix(self, name: str) -> NDArray[Any]:
         if self._has_touched_cells:

@@ -40,6 +40,7 @@ from ..kernels import blocked, factored
 from ..kernels.bilinear import quadratic_forms
 from ..kernels.rows import RowView
 from . import pending
+from .forgetting import nearer_to_identity
 from .inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
 from .online import OnlineLearner
 
@@ -180,6 +181,14 @@ class FactoredAROMA(OnlineLearner):
             _COVARIANCE_UPDATES[self.covariance_update],
             state["counts"],
         )
+
+    def _widened(self, rate: float) -> dict[str, NDArray[Any]]:
+        # Both sides the same part of the way, so that all of the way is their product.
+        of_each = 1 - np.sqrt(1 - rate)
+        state = self._folded()
+        m, n = state["W"].shape
+        widened = {name: nearer_to_identity(state[name], of_each) for name in ("Omega", "Lambda")}
+        return {**state, **widened, **pending.start(m, n, 3, state["W"].dtype)}
 
     # -- reading, with what is pending ------------------------------------------------------------------------
 

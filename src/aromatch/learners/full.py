@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from .. import _checks as checks
 from ..kernels import full
 from ..kernels.rows import RowView
+from .forgetting import nearer_to_identity
 from .inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
 from .online import OnlineLearner
 
@@ -124,6 +125,17 @@ class FullAROMA(OnlineLearner):
             self.rule == "mistake",
             self._state["counts"],
         )
+
+    def _grown(self, m: int, n: int) -> dict[str, NDArray[Any]]:
+        rows, columns = self._state["W"].shape
+        cells = (np.arange(rows)[:, np.newaxis] * n + np.arange(columns)).ravel()
+        state = super()._grown(m, n)
+        Sigma = np.eye(m * n, dtype=state["W"].dtype)
+        Sigma[np.ix_(cells, cells)] = self._state["Sigma"]
+        return {**state, "Sigma": Sigma}
+
+    def _widened(self, rate: float) -> dict[str, NDArray[Any]]:
+        return {**self._state, "Sigma": nearer_to_identity(self._state["Sigma"], rate)}
 
     def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
         Sigma = self._state["Sigma"]

@@ -275,6 +275,9 @@ class MomentAROMA(TripletLearner):
         for start in range(0, len(block.triplets), at_once):
             advance(self._learn(_part(block, slice(start, start + at_once))))
 
+    def _widened(self, rate: float) -> dict[str, NDArray[Any]]:
+        return {name: array if name == "counts" else (1 - rate) * array for name, array in self._state.items()}
+
     def _to_file(self) -> dict[str, NDArray[Any]]:
         # Without what only parameters of before asked for.
         return {name: self._state[name] for name in self._shapes(1, 1)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..kernels.bilinear import forms
 from ..kernels.rows import RowView
 from ..triplets import stream_from_labels
 from . import pending
-from .inputs import Block, check_dtype, product, write_initial
+from .inputs import Block, check_dtype, initial_scale, product, write_initial
 from .triplet import TripletLearner
 
 
@@ -70,6 +71,26 @@ class OnlineLearner(TripletLearner):
         return int(self._counts[2])
 
     # -- inside -------------------------------------------------------------------------------------------
+
+    def _grown(self, m: int, n: int) -> dict[str, NDArray[Any]]:
+        if self._precision != check_dtype(self.dtype):
+            raise ValueError(f"dtype must stay {self._precision.name!r} while the model grows, got {self.dtype!r}")
+        # A matrix to start from says nothing of features that it does not have.
+        grown = copy.copy(self)
+        if initial_scale(self.init, *([self.n_features_in_] * 2)) is None:
+            grown.init = "zero"
+        grown._state = self._folded()
+        return super(OnlineLearner, grown)._grown(m, n)
+
+    def _folded(self) -> dict[str, NDArray[Any]]:
+        """Give the state without pending terms, whose room depends on the number of features."""
+        is_pending = "pending_a" in self._state
+        state = {name: array for name, array in self._state.items() if not name.startswith("pending_")}
+        if is_pending:
+            counts = state.pop("counts").copy()
+            counts[3] = 0
+            state = {**{name: self._array(name) for name in state}, "counts": counts}
+        return state
 
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
         super()._check_state(state, m, n)

@@ -67,6 +67,8 @@ class TripletLearner(Similarity):
     """
 
     progress: bool
+    n_features_in_: int
+    n_object_features_in_: int
 
     _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST
     """Largest ``|q|^2 |p|^2 / r`` that the learner carries, where that is less than the arithmetic does."""
@@ -204,6 +206,89 @@ class TripletLearner(Similarity):
         margin, variance, updated = record[0].tolist()
         std = sqrt(variance) if hasattr(self, "_variances") else None
         return Judgement(margin, std, max(0.0, 1.0 - margin), bool(updated))
+
+    def grow(self, m: int, n: int | None = None) -> Self:
+        """Make room for new features, which come after those that are there.
+
+        Nothing is known of them yet: they are as they would be before the first triplet. What is known of the others
+        stays. Names of features are dropped, since the new ones have none.
+
+        Parameters
+        ----------
+        m : int
+            How many features a query has from now on, at least as many as before.
+        n : int, optional
+            How many an object has. As many as a query when both had the same number before, otherwise it must be given.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import aromatch as am
+        >>> model = am.DiagonalAROMA(r=0.1).fit_triplets([[0, 1, 2]], np.eye(3))
+        >>> model.grow(4).similarity(np.eye(4)[:1], np.eye(4)).round(2)
+        array([[ 0.  ,  0.48, -0.48,  0.  ]])
+        """
+        check_is_fitted(self)
+        before = self.n_features_in_, self.n_object_features_in_
+        m = checks.check_integer(m, "m", at_least=before[0])
+        if n is None:
+            if before[0] != before[1]:
+                raise ValueError(f"n must be given, since queries have {before[0]} features and objects {before[1]}")
+            n = m
+        n = checks.check_integer(n, "n", at_least=before[1])
+        if (m, n) == before:
+            return self
+        with self._unchanged_on_error():
+            self._check_common_params()
+            self._state = self._grown(m, n)
+            self.n_features_in_ = m
+            self.n_object_features_in_ = n
+            for name in ("feature_names_in_", "_ready"):
+                self.__dict__.pop(name, None)
+        return self
+
+    def _grown(self, m: int, n: int) -> dict[str, NDArray[Any]]:
+        """Give a state for more features, with what is known in the corner of every array."""
+        state = self._first_state(m, n)
+        for name in state:  # parameters of before may have asked for more than is wanted now
+            known = self._state.get(name)
+            if known is not None:
+                state[name][tuple(map(slice, known.shape))] = known
+        return state
+
+    @available_if(lambda self: hasattr(self, "_widened"))
+    def forget(self, rate: float) -> Self:
+        """Trust what was learned less, so that what comes counts more: for a truth that drifts.
+
+        W stays as it is. What is known of it goes this part of the way back to what was known before the first triplet:
+        the inverse of its covariance becomes ``(1 - rate)`` times itself plus `rate` times the identity. A
+        `FactoredAROMA` does so with both of its matrices, each by ``1 - sqrt(1 - rate)``. A `MomentAROMA` gives all
+        judgements so far ``1 - rate`` of their weight; with `r`, which is held against all weights, W gets smaller.
+
+        Parameters
+        ----------
+        rate : float
+            From 0, nothing is forgotten, to 1, as little is known as before the first triplet.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import aromatch as am
+        >>> model = am.DiagonalAROMA(r=0.1).fit_triplets([[0, 1, 2]], np.eye(3))
+        >>> [round(float(model.forget(rate).pair_std(np.eye(3), None, [[0, 1]])[0]), 2) for rate in (0, 0.5, 1)]
+        [0.72, 0.83, 1.0]
+        """
+        check_is_fitted(self)
+        share = checks.check_number(rate, "rate", at_least=0)
+        if share > 1:
+            raise ValueError(f"rate must be at most 1, got {rate!r}")
+        if share == 0:
+            return self
+        with self._unchanged_on_error():
+            self._check_common_params()
+            self._state = self._widened(share)
+            self.__dict__.pop("_ready", None)
+        return self
 
     # -- what was learned ---------------------------------------------------------------------------------
 

@@ -1,0 +1,206 @@
+"""Search by a learned similarity in objects as they are: the query is transformed, the objects never are.
+
+``q'Wp`` is the inner product of ``u = W'q`` and p. So when the model learns, nothing of the objects changes, in this
+index or in any other store of vectors: `query_vector` gives what to search with there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from .. import _checks as checks
+from .._rows import Matrix, MatrixLike
+from .best import Best, best_of, better_of
+from .collection import Collection, Ids, check_ids
+from .explore import Spread, Spreads, check_bilinear, query_vector
+from .neighbours import Neighbours
+
+Array = NDArray[Any]
+
+_QUERIES_AT_ONCE = 256
+# Candidates of the approximate index that are scored again, for each that is wanted.
+_OVERSAMPLED = 4
+
+
+class Found(NamedTuple):
+    """What a search found, the best first: a row for each query."""
+
+    ids: Ids
+    scores: Array
+    stds: Array | None
+    """Standard deviations of the scores under the learned distribution; None where the model has none."""
+
+
+class Index:
+    """Finds the objects with the largest score ``q'Wp``.
+
+    Parameters
+    ----------
+    model : a learner with ``q'Wp``, fitted
+        Looked at when a search comes: what it learns in between counts at once.
+    objects : array or CSR matrix of shape (n_objects, n)
+        Copied.
+    ids : array of whole numbers, optional
+        Ids of the objects; 0, 1, 2, ... when there are none.
+    approximate : bool, default False
+        Search among the neighbours that usearch finds (``pip install 'aromatch[search]'``), for many dense objects.
+        Otherwise all objects are scored.
+    effort : int, default 128
+        Of an approximate search: the more, the more surely it finds the best, and the longer it takes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aromatch as am
+    >>> objects = np.eye(3)
+    >>> model = am.DiagonalAROMA(init="identity").fit_triplets([[0, 1, 2]], objects)
+    >>> index = am.search.Index(model, objects)
+    >>> found = index.search(objects[:1], k=2)
+    >>> found.ids
+    array([[0, 1]])
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        objects: MatrixLike,
+        ids: ArrayLike | None = None,
+        *,
+        approximate: bool = False,
+        effort: int = 128,
+    ) -> None:
+        check_bilinear(model)
+        self.model = model
+        is_approximate = checks.check_flag(approximate, "approximate")
+        effort = checks.check_integer(effort, "effort", at_least=1)
+        if is_approximate and sparse.issparse(objects):
+            raise TypeError("an approximate index needs dense objects, got a sparse matrix; approximate=False takes it")
+        self._collection = Collection(objects, ids)
+        self._check_width()
+        self._neighbours: Neighbours | None = None
+        if is_approximate:
+            self._neighbours = Neighbours(self._collection.width, effort)
+            for block in self._collection.blocks():
+                self._neighbours.add(block.ids, block.rows)
+
+    def __len__(self) -> int:
+        return len(self._collection)
+
+    @property
+    def ids(self) -> Ids:
+        """Ids of all objects, in the order in which they came."""
+        return self._collection.ids
+
+    def add(self, objects: MatrixLike, ids: ArrayLike | None = None) -> Ids:
+        """Add objects; give their ids, which go on from the largest so far unless they are given."""
+        given = self._collection.add(objects, ids)
+        if self._neighbours is not None:
+            self._neighbours.add(given, self._collection.rows(given))
+        return given
+
+    def remove(self, ids: ArrayLike) -> None:
+        """Remove objects by their ids."""
+        self._collection.remove(ids)
+        if self._neighbours is not None:
+            self._neighbours.remove(check_ids(ids, "ids"))
+
+    def query_vector(self, queries: MatrixLike, *, explore: str | None = None, random_state: Any = None) -> Array:
+        """Give what to search with in any store of the objects; `aromatch.search.query_vector` tells more."""
+        return query_vector(self.model, queries, explore=explore, random_state=random_state)
+
+    def search(
+        self,
+        queries: MatrixLike,
+        k: int = 10,
+        *,
+        explore: str | None = None,
+        width: float = 1.0,
+        random_state: Any = None,
+    ) -> Found:
+        """Find the k best objects for every query.
+
+        Parameters
+        ----------
+        queries : array or CSR matrix of shape (n_queries, m)
+        k : int, default 10
+            How many to find, all when there are fewer.
+        explore : {None, "thompson", "ucb"}, default None
+            Rank by the mean score; by a draw from the learned distribution, another one for each query; or by the mean
+            plus `width` standard deviations. In an approximate index "ucb" looks at the best candidates only.
+        width : float, default 1.0
+            For "ucb".
+        random_state : None, int, Generator or RandomState
+            For "thompson".
+
+        Returns
+        -------
+        Found
+            Ids and mean scores, with standard deviations where the model has them. Equal scores are in the order in
+            which the objects came.
+        """
+        k = min(checks.check_integer(k, "k", at_least=1), len(self))
+        if explore is not None:
+            checks.check_choice(explore, "explore", ("thompson", "ucb"))
+        beta = checks.check_number(width, "width", at_least=0) if explore == "ucb" else 0.0
+        generator = checks.random_generator(random_state) if explore == "thompson" else None
+        Q = self.model._check_rows(queries)
+        self._check_width()
+        spreads = Spreads.of_model(self.model, needed=explore is not None)
+        parts = []
+        for start in range(0, Q.shape[0], _QUERIES_AT_ONCE):
+            some = Q[start : start + _QUERIES_AT_ONCE]
+            parts.append(self._search(some, k, beta, generator, None if spreads is None else spreads.of(some)))
+        ids, scores, stds = zip(*parts, strict=True)
+        return Found(np.concatenate(ids), np.concatenate(scores), None if spreads is None else np.concatenate(stds))
+
+    # -- inside -------------------------------------------------------------------------------------------
+
+    def _check_width(self) -> None:
+        expected = self.model.n_object_features_in_
+        if self._collection.width != expected:
+            raise ValueError(f"objects has {self._collection.width} features, but the model was learned on {expected}")
+
+    def _search(
+        self, Q: Matrix, k: int, beta: float, generator: np.random.Generator | None, spread: Spread | None
+    ) -> Found:
+        if k == 0:
+            nothing = np.empty((Q.shape[0], 0))
+            return Found(nothing.astype(np.int64), nothing, nothing)
+        wanted = self.model._queries_times_W(Q)
+        ranked_by = wanted if generator is None or spread is None else wanted + spread.draw(generator)
+        bonus = spread if beta else None
+        ids = self._best(ranked_by, k, beta, bonus)
+        used, place = np.unique(ids, return_inverse=True)
+        rows, place = self._collection.rows(used), place.reshape(ids.shape)
+        scores = np.take_along_axis(_products(rows, wanted), place, axis=1)
+        stds = np.empty(0) if spread is None else np.take_along_axis(spread.stds(rows), place, axis=1)
+        return Found(ids, scores, stds)
+
+    def _best(self, ranked_by: Array, k: int, beta: float, bonus: Spread | None) -> Ids:
+        """Give the best ids for each query: of all objects, a block at a time, or of candidates."""
+        if self._neighbours is not None:
+            candidates = np.unique(self._neighbours.nearest(ranked_by, min(_OVERSAMPLED * k, len(self))))
+            blocks = self._collection.only(candidates).blocks(len(ranked_by))
+        else:
+            blocks = self._collection.blocks(len(ranked_by))
+        nothing = np.empty((len(ranked_by), 0))
+        best, first, all_ids = Best(nothing.astype(np.int64), nothing), 0, []
+        for block in blocks:
+            scores = _products(block.rows, ranked_by)
+            if bonus is not None:
+                scores = scores + beta * bonus.stds(block.rows)
+            scores[:, ~block.is_there] = -np.inf
+            here = best_of(scores, k)
+            best = better_of(best, Best(here.places + first, here.scores), k)
+            first += len(block.ids)
+            all_ids.append(block.ids)
+        return np.concatenate(all_ids)[best.places]
+
+
+def _products(rows: Matrix, wanted: Array) -> Array:
+    """Score all rows for each of what is wanted."""
+    return np.asarray((rows @ wanted.T).T)

@@ -1,0 +1,232 @@
+"""Room for new features, and less trust in what was learned long ago."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import aromatch as am
+from grouped_rows import groups
+
+LEARNERS = {
+    "diagonal": lambda **kw: am.DiagonalAROMA(r=0.1, **kw),
+    "touched": lambda **kw: am.DiagonalAROMA(r=0.1, cells="touched", **kw),
+    "inverse": lambda **kw: am.DiagonalAROMA(r=0.1, covariance_update="inverse", **kw),
+    "factored": lambda **kw: am.FactoredAROMA(r=0.1, **kw),
+    "full": lambda **kw: am.FullAROMA(r=0.1, **kw),
+    "oasis": lambda **kw: am.OASIS(**kw),
+    "oasis, touched": lambda **kw: am.OASIS(cells="touched", **kw),
+    "moment": lambda: am.MomentAROMA(0.01),
+    "moment, auto": lambda: am.MomentAROMA("auto"),
+}
+WITH_A_DISTRIBUTION = [name for name in LEARNERS if "oasis" not in name]
+
+
+def toy(m=14, n=13, n_triplets=150):
+    rng = np.random.default_rng(0)
+    Q, P = rng.normal(size=(40, m)), rng.normal(size=(50, n))
+    triplets = np.column_stack([rng.integers(40, size=n_triplets), rng.integers(50, size=(n_triplets, 2))])
+    return Q, P, triplets[triplets[:, 1] != triplets[:, 2]]
+
+
+def wider(X, width):
+    return np.pad(X, [(0, 0), (0, width - X.shape[1])])
+
+
+def dense(matrix):
+    return matrix.toarray() if sparse.issparse(matrix) else matrix
+
+
+# -- growing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name != "factored"])
+def test_a_model_that_grows_is_one_that_had_the_features_all_along(name):
+    Q, P, triplets = toy()
+    settings = {} if "moment" in name else {"init": "zero"}
+    model = LEARNERS[name](**settings).fit_triplets(triplets[:90], Q, P).grow(17, 16)
+    all_along = LEARNERS[name](**settings).fit_triplets(triplets[:90], wider(Q, 17), wider(P, 16))
+    rng = np.random.default_rng(1)
+    Q, P = (wider(X, width) + 0.1 * rng.normal(size=(len(X), width)) for X, width in ((Q, 17), (P, 16)))
+    for _ in range(2):
+        tolerance = 1e-9 if name != "moment, auto" else 0.5  # what is added to all features alike, lam, is another
+        np.testing.assert_allclose(model.similarity(Q, P), all_along.similarity(Q, P), rtol=tolerance, atol=tolerance)
+        model.partial_fit_triplets(triplets[90:], Q, P)
+        all_along.partial_fit_triplets(triplets[90:], Q, P)
+    assert model.n_triplets_seen_ == len(triplets) + len(triplets[90:])
+
+
+@pytest.mark.parametrize("size", [6, 30])
+def test_covariances_of_new_features_are_those_of_the_start(size):
+    Q, P, triplets = toy(size, size)
+    model = am.FactoredAROMA(r=0.1).fit_triplets(triplets, Q, P)  # at 30 features with terms that are pending
+    before = {name: getattr(model, f"{name}_") for name in ("W", "Omega", "Lambda")}
+    model.grow(size + 5)
+    for name, known in before.items():
+        expected = np.zeros((size + 5, size + 5)) if name == "W" else np.eye(size + 5)
+        expected[:size, :size] = known
+        np.testing.assert_allclose(getattr(model, f"{name}_"), expected, rtol=1e-12, atol=1e-14)
+    assert model.learn_one(np.ones(size + 5), np.ones(size + 5), np.zeros(size + 5)).updated
+
+
+@pytest.mark.parametrize("name", ["diagonal", "touched", "factored", "oasis", "oasis, touched"])
+@pytest.mark.parametrize(("init", "expected"), [("identity", 1.0), (3.0, 3.0), ("zero", 0.0)])
+def test_new_features_start_as_the_others_did(name, init, expected):
+    Q, P, triplets = toy(5, 5)
+    model = LEARNERS[name](init=init).fit_triplets(triplets, Q, P)
+    W = dense(model.W_)
+    grown = dense(model.grow(8).W_)
+    np.testing.assert_allclose(grown[:5, :5], W, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(grown[5:], expected * np.eye(8)[5:])
+    np.testing.assert_array_equal(grown[:, 5:], expected * np.eye(8)[:, 5:])
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_a_matrix_to_start_from_says_nothing_of_new_features(container):
+    Q, P, triplets = toy(5, 4)
+    model = am.OASIS(init=container(np.ones((5, 4)))).fit_triplets(triplets[:0], Q, P).grow(6, 5)
+    expected = np.zeros((6, 5))
+    expected[:5, :4] = 1
+    np.testing.assert_array_equal(model.W_, expected)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_model_that_has_grown_can_be_saved_and_goes_on(name, tmp_path):
+    Q, P, triplets = toy()
+    settings = {} if "moment" in name else {"init": "zero"}
+    model = LEARNERS[name](**settings).fit_triplets(triplets[:90], Q, P).grow(16, 15)
+    if name in WITH_A_DISTRIBUTION:
+        model.forget(0.3)
+    model.save(tmp_path / "model")
+    loaded = am.load(tmp_path / "model")
+    Q, P = wider(Q, 16), wider(P, 15)
+    for one in (model, loaded):
+        one.partial_fit_triplets(triplets[90:], Q, P)
+    np.testing.assert_array_equal(dense(model.W_), dense(loaded.W_))
+
+
+def test_sums_that_nobody_asks_for_any_more_do_not_hinder():
+    Q, P, triplets = toy(5, 5)
+    model = am.MomentAROMA("auto").fit_triplets(triplets, Q, P).set_params(lam=0.1)
+    np.testing.assert_allclose(model.grow(6).W_[:5, :5], am.MomentAROMA(0.1).fit_triplets(triplets, Q, P).W_)
+
+
+@pytest.mark.parametrize(
+    ("make", "sizes", "message"),
+    [
+        (lambda: am.DiagonalAROMA(), (4, 5), "m must be at least 5, got 4"),
+        (lambda: am.DiagonalAROMA(), (5, 3), "n must be at least 4, got 3"),
+        (lambda: am.DiagonalAROMA(), (6,), "n must be given, since queries have 5 features and objects 4"),
+        (lambda: am.FullAROMA(), (100, 100), "FullAROMA takes at most 5000 cells"),
+        (lambda: am.DiagonalAROMA(), (200_000, 200_000), "keeps all cells so far"),
+    ],
+)
+def test_growing_that_cannot_be_is_refused_and_changes_nothing(make, sizes, message):
+    Q, P, triplets = toy(5, 4)
+    model = make().fit_triplets(triplets, Q, P)
+    before = model.W_
+    with pytest.raises(ValueError, match=message):
+        model.grow(*sizes)
+    np.testing.assert_array_equal(model.W_, before)
+    assert (model.n_features_in_, model.n_object_features_in_) == (5, 4)
+
+
+@pytest.mark.parametrize("cells", ["dense", "touched"])
+def test_an_identity_cannot_become_oblong(cells):
+    model = am.OASIS(cells=cells).fit_triplets([[0, 1, 2]], np.eye(3))
+    with pytest.raises(ValueError, match="init is a multiple of the identity, which needs m = n, got m = 4 and n = 3"):
+        model.grow(4, 3)
+    assert model.grow(3) is model
+
+
+# -- forgetting -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.9])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_what_is_known_goes_back_towards_the_start(rate, dtype):
+    Q, P, triplets = toy(5, 4)
+    tolerance = 1e-9 if dtype == "float64" else 1e-4
+    for name in ("diagonal", "touched", "factored", "full"):
+        model = LEARNERS[name](dtype=dtype).fit_triplets(triplets, Q, P)
+        W = dense(model.W_)
+        if name == "factored":
+            share, known = 1 - np.sqrt(1 - rate), [model.Omega_, model.Lambda_]
+            found = model.forget(rate).Omega_, model.Lambda_
+        else:
+            share, Sigma = rate, dense(model.Sigma_)
+            known = [Sigma if name == "full" else np.diag(Sigma.ravel())]
+            Sigma = dense(model.forget(rate).Sigma_)
+            found = [Sigma if name == "full" else np.diag(Sigma.ravel())]
+        for before, after in zip(known, found, strict=True):
+            expected = np.linalg.inv((1 - share) * np.linalg.inv(before.astype(float)) + share * np.eye(len(before)))
+            np.testing.assert_allclose(after, expected, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(dense(model.W_), W, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_A_DISTRIBUTION if "moment" not in name])
+def test_all_can_be_forgotten_but_the_mean_and_nothing_too(name):
+    Q, P, triplets = toy(12, 12)
+    model = LEARNERS[name]().fit_triplets(triplets, Q, P)
+    W, std = dense(model.W_), model.pair_std(Q, P, [[0, 0]])
+    np.testing.assert_array_equal(model.forget(0).pair_std(Q, P, [[0, 0]]), std)
+    fresh = LEARNERS[name]().fit_triplets(triplets[:0], Q, P)
+    pairs = [[i, j] for i in range(5) for j in range(5)]
+    np.testing.assert_allclose(model.forget(1).pair_std(Q, P, pairs), fresh.pair_std(Q, P, pairs), rtol=1e-9)
+    np.testing.assert_allclose(dense(model.W_), W, rtol=1e-9, atol=1e-12)
+    # With the pending terms of before gone, learning goes on.
+    assert model.partial_fit_triplets(triplets, Q, P).n_triplets_seen_ == 2 * len(triplets)
+
+
+def test_sums_are_weighed_less():
+    Q, P, triplets = toy(5, 4)
+    model = am.MomentAROMA(0.1).fit_triplets(triplets[:90], Q, P).forget(0.75).partial_fit_triplets(triplets[90:], Q, P)
+    weights = np.where(np.arange(len(triplets)) < 90, 0.25, 1.0)
+    expected = am.MomentAROMA(0.1).fit_triplets(triplets, Q, P, sample_weight=weights)
+    np.testing.assert_allclose(model.W_, expected.W_, rtol=1e-9)
+    np.testing.assert_allclose(model.Lambda_, expected.Lambda_, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("rate", "error"), [(-0.1, ValueError), (1.1, ValueError), (np.nan, ValueError), ("1", TypeError)]
+)
+def test_rates_outside_of_zero_to_one_are_refused(rate, error):
+    model = am.DiagonalAROMA().fit_triplets([[0, 1, 2]], np.eye(3))
+    with pytest.raises(error, match="rate must be"):
+        model.forget(rate)
+
+
+def test_what_has_no_distribution_cannot_forget():
+    assert not hasattr(am.OASIS().fit_triplets([[0, 1, 2]], np.eye(3)), "forget")
+
+
+@pytest.mark.parametrize(
+    ("make", "at_once", "rate", "n", "gain"),
+    [
+        (lambda: am.DiagonalAROMA(r=0.1), 0.9, 0.0, 400, 0.1),
+        (lambda: am.FactoredAROMA(r=0.1), 0.9, 0.0, 1_000, 0.05),
+        (lambda: am.FactoredAROMA(r=0.1), 0.0, 0.2, 1_000, 0.05),
+        (lambda: am.MomentAROMA(0.01), 0.9, 0.0, 1_000, 0.1),
+        (lambda: am.MomentAROMA(0.01), 0.0, 0.2, 1_000, 0.1),
+    ],
+)
+def test_who_forgets_follows_a_truth_that_changes_half_way(make, at_once, rate, n, gain):
+    X, y, X_test, y_test = groups(n_rows=400, n_groups=8, width=30, spread=0.3)
+    # Half way, what belongs together is another thing: rows want the next group, and no longer their own.
+    rng = np.random.default_rng(0)
+    before = am.triplets.from_labels(y, 20_000, random_state=0)
+    query, other = rng.integers(400, size=(2, 2 * n))
+    wanted = (y[query] + 1) % 8
+    good = np.array([rng.choice(np.flatnonzero(y == group)) for group in wanted])
+    after = np.column_stack([query, good, other])[y[other] != wanted][:n]
+    found = {}
+    for forgets in (False, True):
+        model = make().fit_triplets(before, X)
+        if forgets:
+            model.forget(at_once)
+        for start in range(0, n, 50):
+            model.partial_fit_triplets(after[start : start + 50], X)
+            if forgets:
+                model.forget(rate)
+        first = np.argmax(model.similarity(X_test), axis=1)
+        found[forgets] = np.mean(y_test[first] == (y_test + 1) % 8)
+    assert found[True] > found[False] + gain
