@@ -5,6 +5,7 @@ from .base import Similarity
 from .diagonal import DiagonalAROMA
 from .euclidean import Euclidean
 from .factored import FactoredAROMA
+from .fingerprint import Fingerprint
 from .full import FullAROMA
 from .hier import HIER, hierarchy_from_dots
 from .itml import ITML
@@ -29,6 +30,7 @@ __all__ = [
     "DiagonalAROMA",
     "Euclidean",
     "FactoredAROMA",
+    "Fingerprint",
     "FullAROMA",
     "Judgement",
     "MomentAROMA",

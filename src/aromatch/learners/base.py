@@ -18,6 +18,7 @@ from .._rows import Matrix, MatrixLike, as_matrix, check_structure, read_all
 from ..evaluation import evaluate_retrieval
 from ..store import write_model
 from .files import to_parts
+from .fingerprint import Fingerprint, check_same
 from .inputs import LARGEST_SQUARE_IN_FIT, check_pairs, check_triplets, check_width, feature_names
 
 
@@ -95,6 +96,45 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = self._check_rows(X)
         return evaluate_retrieval(self, X, y).mean_average_precision
 
+    # -- what it was learned on ---------------------------------------------------------------------------
+
+    def bind(self, queries: Fingerprint, objects: Fingerprint | None = None) -> Self:
+        """Note the embedding that the model was learned on; it is saved with the model.
+
+        Parameters
+        ----------
+        queries : Fingerprint
+        objects : Fingerprint, optional
+            When objects have another embedding than queries.
+        """
+        self._check_is_fitted()
+        both = queries, queries if objects is None else objects
+        for given, name, width in zip(
+            both, ("queries", "objects"), (self.n_features_in_, self.n_object_features_in_), strict=True
+        ):
+            if not isinstance(given, Fingerprint):
+                raise TypeError(f"{name} must be a Fingerprint, got {given!r}")
+            if given.dimension != width:
+                raise ValueError(f"{name} has {given.dimension} dimensions, but the model was learned on {width}")
+        self._fingerprints = both
+        return self
+
+    @property
+    def fingerprints_(self) -> tuple[Fingerprint, Fingerprint] | None:
+        """The embeddings of queries and of objects that the model is bound to; None when it is not."""
+        self._check_is_fitted()
+        return self.__dict__.get("_fingerprints")
+
+    def check_fingerprint(self, queries: Fingerprint, objects: Fingerprint | None = None) -> None:
+        """Refuse an embedding that is not the one that the model is bound to; without one, all are refused."""
+        known = self.fingerprints_
+        if known is None:
+            raise ValueError("the model is bound to no embedding, so that nobody can tell; `bind` does it")
+        given = queries, queries if objects is None else objects
+        names = ("", "") if known[0] == known[1] and given[0] == given[1] else (" (queries)", " (objects)")
+        for mine, theirs, what in zip(known, given, names, strict=True):
+            check_same(mine, theirs, what)
+
     # -- copies and files ---------------------------------------------------------------------------------
 
     def copy(self) -> Self:
@@ -167,6 +207,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"X has a row with |x|^2 = {square:.1e}, over {LARGEST_SQUARE_IN_FIT:.0e}, too large to learn"
             )
         self.n_object_features_in_ = X.shape[1]
+        self.__dict__.pop("_fingerprints", None)
         return X, np.asarray(y)
 
     def _check_both(self, Q: Any, P: Any) -> tuple[Matrix, Matrix]:

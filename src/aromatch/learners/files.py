@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .._rows import check_structure
+from .fingerprint import Fingerprint
 
 Parts = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
@@ -43,6 +44,8 @@ def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
         "n_object_features_in": model.n_object_features_in_,
         "feature_names_in": None if names is None else [str(name) for name in names],
     }
+    if model.fingerprints_ is not None:
+        header["fingerprints"] = [fingerprint.to_header() for fingerprint in model.fingerprints_]
     return header, arrays
 
 
@@ -99,6 +102,8 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners
     model._check_state(state, m, n)
     model._state = model._from_file(state, n)
     model.n_features_in_, model.n_object_features_in_ = m, n
+    if "fingerprints" in header:
+        model.bind(*map(Fingerprint.from_header, header["fingerprints"]))
     names = header["feature_names_in"]
     if names is not None:
         if not isinstance(names, list) or len(names) != m:

@@ -52,4 +52,6 @@ def merge(models: Sequence[MomentAROMA]) -> MomentAROMA:
         names, known = (list(getattr(one, "feature_names_in_", [])) for one in (model, first))
         if names != known:
             raise ValueError(f"model {number} was learned on other columns than model 0")
+        if model.fingerprints_ != first.fingerprints_:
+            raise ValueError(f"model {number} is bound to another embedding than model 0")
     return first._merge(models)

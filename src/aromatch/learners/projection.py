@@ -272,6 +272,8 @@ def make_projection(
     if hasattr(model, "feature_names_in_"):
         projection.feature_names_in_ = model.feature_names_in_
     projection._state = {"L": np.ascontiguousarray(L[:, :most]), "signs": signs[:most].copy()}
+    if model.fingerprints_ is not None:
+        projection.bind(*model.fingerprints_)
     projection._graph = getattr(model, "_graph", None)
     W_of_known = getattr(model, "_W_of_known_rows", None)
     if kind == "psd" and W_of_known is not None:

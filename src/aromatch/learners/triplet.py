@@ -143,8 +143,8 @@ class TripletLearner(Similarity):
     def _fit_triplets(self, triplets: Any, Q: Any, P: Any, sample_weight: Any, *, starts: bool) -> Self:
         with self._unchanged_on_error() as begin:
             if starts:
-                self.__dict__.pop("_state", None)
-                self.__dict__.pop("feature_names_in_", None)
+                for name in ("_state", "feature_names_in_", "_fingerprints"):
+                    self.__dict__.pop(name, None)
             r = self._check_common_params()
             self._check_names(Q)
             Q_matrix = as_matrix(Q, "Q")
@@ -211,7 +211,7 @@ class TripletLearner(Similarity):
         """Make room for new features, which come after those that are there.
 
         Nothing is known of them yet: they are as they would be before the first triplet. What is known of the others
-        stays. Names of features are dropped, since the new ones have none.
+        stays. Names of features and fingerprints are dropped, since they are not those of the new ones.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class TripletLearner(Similarity):
             self._state = self._grown(m, n)
             self.n_features_in_ = m
             self.n_object_features_in_ = n
-            for name in ("feature_names_in_", "_ready"):
+            for name in ("feature_names_in_", "_fingerprints", "_ready"):
                 self.__dict__.pop(name, None)
         return self
 

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from .. import _checks as checks
 from .._rows import Matrix, MatrixLike
+from ..learners import Fingerprint
 from .best import Best, best_of, better_of
 from .collection import Collection, Ids, check_ids
 from .explore import Spread, Spreads, check_bilinear, query_vector
@@ -51,6 +52,8 @@ class Index:
         Otherwise all objects are scored.
     effort : int, default 128
         Of an approximate search: the more, the more surely it finds the best, and the longer it takes.
+    fingerprint : Fingerprint, optional
+        Of the objects. Refused when the model is not bound to the same embedding.
 
     Examples
     --------
@@ -72,8 +75,11 @@ class Index:
         *,
         approximate: bool = False,
         effort: int = 128,
+        fingerprint: Fingerprint | None = None,
     ) -> None:
         check_bilinear(model)
+        if fingerprint is not None:
+            model.check_fingerprint(model.fingerprints_[0] if model.fingerprints_ else fingerprint, fingerprint)
         self.model = model
         is_approximate = checks.check_flag(approximate, "approximate")
         effort = checks.check_integer(effort, "effort", at_least=1)
