@@ -429,3 +429,19 @@ def test_files_and_copies_do_not_grow_with_the_rows_that_were_learned():
     assert nearby._graph is not None
     assert nearby.copy()._graph is None
     assert len(pickle.dumps(nearby)) < 4 * nearby.L_.nbytes + 10_000
+
+
+def test_what_is_kept_is_the_mean_of_the_last_quarter_of_the_steps(monkeypatch):
+    assert refinement._after(5, 8, map(np.float32, range(10))) == 3.5
+    assert refinement._after(1, 1, map(np.float32, range(10))) == 0
+    X, y, _, _ = groups(n_rows=300)
+    triplets = am.triplets.from_labels(y, 3_000, random_state=0)
+    nearby = am.OASIS().fit_triplets(triplets, X).project(rank=5)
+    taken = []
+    steps = refinement._steps
+    monkeypatch.setattr(refinement, "_steps", lambda *args: (taken.append(L) or L for L in steps(*args)))
+    found = nearby.refine(triplets, X, temperature=0.2, n_steps=9).L_
+    sizes = np.abs(nearby.L_).mean(axis=1, keepdims=True)
+    expected = np.mean(taken[7:], axis=0) * sizes
+    assert len(taken) == 9
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, rtol=1e-4, atol=1e-6)

@@ -14,8 +14,10 @@ prefers, and every other of which the graph of all judgements (`learners.judgeme
 where what stands out of both points the same way, with a cosine above 1/2. With few judgements nothing stands out. Then
 objects that belong are taken for ones that do not when they are drawn for others; that is rare, and costs little.
 
-Steps are those of Adam (Kingma and Ba 2015). Features are scaled so that all rows of L have the same mean size, which
-is what a step is a part of: units of features do not matter. Started from a projection, a few hundred steps are enough.
+Steps are those of Adam (Kingma and Ba 2015), and what is kept is the mean of L over the last quarter of them: each step
+follows the chance of its draw, and their mean does not (Polyak and Juditsky 1992). Features are scaled so that all rows
+of L have the same mean size, which is what a step is a part of: units of features do not matter. Started from a
+projection, a few hundred steps are enough.
 
 How many, and at which temperature, is chosen by rows that are held out, one in eight: from a projection that has not
 seen them, the others take steps as long as held-out objects that belong to held-out queries come nearer to the top, by
@@ -24,7 +26,6 @@ the mean logarithm of their ranks. Both have to be new: objects that steps were 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
@@ -161,7 +162,7 @@ def refined(
         if choice is None:
             return L
         steps = _steps(_scaled(L, sizes), judgements.batches(generator), choice.temperature, advance)
-        best = _after(choice.n_steps, steps)
+        best = _after(choice.n_steps, choice.n_steps, steps)
     # As eigenvectors of L L', the largest first.
     vectors, roots, _ = linalg.svd(best * sizes, full_matrices=False)
     return np.asarray(vectors * roots)
@@ -180,9 +181,10 @@ def _steps(L: Array, batches: Iterator[Batch], temperature: float, advance: Call
         yield L
 
 
-def _after(n: int, steps: Iterator[Array]) -> Array:
-    """Take n steps, and keep what the last one gives."""
-    return deque(islice(steps, n), maxlen=1).pop()
+def _after(n_more: int, n: int, steps: Iterator[Array]) -> Array:
+    """Take so many more steps, n with those before, and give the mean of L over the last quarter of the n."""
+    n_last = max(1, n // 4)
+    return np.asarray(sum(islice(steps, n_more - n_last, n_more)) / np.float32(n_last))
 
 
 def loss_and_gradient(L: Array, batch: Batch, temperature: float) -> tuple[float, Array]:
@@ -240,7 +242,7 @@ def _chosen(
     for t in _TEMPERATURES if temperature is None else (temperature,):
         steps, done, lowest = _steps(L, known.batches(generator), t, advance), 0, np.inf
         for n in _NUMBERS_OF_STEPS if n_steps is None else (n_steps,):
-            latest, done = _after(n - done, steps), n
+            latest, done = _after(n - done, n, steps), n
             found = new.log_ranks(latest, power)
             if found.mean() < best.mean():
                 best, choice = found, _Choice(t, n)
