@@ -20,8 +20,10 @@ def test_rows_come_back_in_the_order_of_their_ids_from_any_piece(container):
     found = collection.rows(wanted)
     expected = X[[17, 11, 5, 11, 15, 10, 0]]
     np.testing.assert_array_equal(found.toarray() if sparse.issparse(found) else found, expected)
-    part = collection.only(np.array([3, 105, 7, 110]))
-    assert [block.ids.tolist() for block in part.blocks()] == [[105, 7, 3, 110]]
+    part = collection.piece(np.array([3, 105, 7, 110]))
+    assert part.ids.tolist() == [105, 7, 3, 110]
+    rows = part.rows.toarray() if sparse.issparse(part.rows) else part.rows
+    np.testing.assert_array_equal(rows, X[[5, 10, 11, 15]])
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])

@@ -151,8 +151,8 @@ class MomentAROMA(TripletLearner):
         rows of zeros and rows that are the same too, whose triplets `fit_triplets` leaves out.
         """
         with self._unchanged_on_error():
-            for name in ("_state", "_graph", "_fingerprints"):
-                self.__dict__.pop(name, None)
+            self.__dict__.pop("_state", None)
+            self.__dict__.pop("_graph", None)
             self._check_common_params()
             rows, y = self._read_labelled(X, y)
             self._check_square(rows.largest_square)

@@ -49,8 +49,7 @@ class OnlineLearner(TripletLearner):
             r = self._check_common_params()
             (view, _, square), y = self._read_labelled(X, y)
             stream = stream_from_labels(y, self.n_triplets, self.random_state)
-            for name in ("_state", "_fingerprints"):
-                self.__dict__.pop(name, None)
+            self.__dict__.pop("_state", None)
             self._begin(view.shape[1], view.shape[1])
             begin()
             with self._bar(self.n_triplets) as advance:

@@ -143,8 +143,8 @@ class TripletLearner(Similarity):
     def _fit_triplets(self, triplets: Any, Q: Any, P: Any, sample_weight: Any, *, starts: bool) -> Self:
         with self._unchanged_on_error() as begin:
             if starts:
-                for name in ("_state", "feature_names_in_", "_fingerprints"):
-                    self.__dict__.pop(name, None)
+                self.__dict__.pop("_state", None)
+                self.__dict__.pop("feature_names_in_", None)
             r = self._check_common_params()
             self._check_names(Q)
             Q_matrix = as_matrix(Q, "Q")
@@ -403,6 +403,7 @@ class TripletLearner(Similarity):
                 if not array.flags.writeable:  # mapped from a file, as joblib does for its workers
                     self._state[name] = array.copy()
             return
+        self.__dict__.pop("_fingerprints", None)
         self._state = self._first_state(m, n)
         self.n_features_in_ = m
         self.n_object_features_in_ = n

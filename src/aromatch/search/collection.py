@@ -7,9 +7,8 @@ skipped, and dropped once they are half of a piece.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,9 +52,6 @@ class Collection:
 
     def __len__(self) -> int:
         return len(self._place)
-
-    def __contains__(self, one: Any) -> bool:
-        return one in self._place
 
     @property
     def ids(self) -> Ids:
@@ -103,12 +99,10 @@ class Collection:
         together = sparse.vstack(parts, format="csr") if self.is_sparse else np.concatenate(parts)
         return together[np.argsort(order)]
 
-    def only(self, ids: Ids) -> Collection:
-        """Give a collection of some of the rows, in the order in which they came."""
-        wanted = sorted(ids.tolist(), key=self._place.__getitem__)
-        part = copy.copy(self)
-        part._pieces = [Piece(self.rows(wanted), np.array(wanted), np.ones(len(wanted), dtype=np.bool_))]
-        return part
+    def piece(self, ids: Ids) -> Piece:
+        """Give some of the rows, in the order in which they came."""
+        wanted = np.array(sorted(ids.tolist(), key=self._place.__getitem__))
+        return Piece(self.rows(wanted), wanted, np.ones(len(wanted), dtype=np.bool_))
 
     def blocks(self, n_beside: int = 1) -> Iterator[Piece]:
         """Give all rows, so many at a time that `n_beside` numbers for each of them fit in memory."""

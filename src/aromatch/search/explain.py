@@ -115,9 +115,10 @@ def _cells(matrix: Any, i: Array, j: Array, otherwise: float) -> Array:
     """Give some cells of a matrix; of a sparse one, `otherwise` where nothing is stored."""
     if not sparse.issparse(matrix):
         return np.asarray(matrix[np.ix_(i, j)])
-    stored = sparse.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
-    is_stored = stored[i][:, j].toarray() > 0
-    return np.where(is_stored, matrix[i][:, j].toarray(), otherwise)
+    rows = matrix[i]
+    stored = sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)
+    is_stored = stored[:, j].toarray() > 0
+    return np.where(is_stored, rows[:, j].toarray(), otherwise)
 
 
 def _one_row(x: Any, name: str) -> Any:

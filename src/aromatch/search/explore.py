@@ -12,7 +12,8 @@ upper confidence bound adds so many standard deviations ``sqrt(p' Cov(u) p)`` to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,12 +48,13 @@ class Spreads:
     def of_model(cls, model: Any, *, needed: bool) -> Spreads | None:
         """Read the distribution of a model; None where it has none, unless it is needed."""
         if isinstance(model, DiagonalAROMA):
-            return cls(_Diagonal, model.Sigma_.astype(np.float64))
+            return cls(_Diagonal, model.Sigma_.astype(np.float64, copy=False))
         if isinstance(model, FactoredAROMA | MomentAROMA):
-            return cls(_Factored, model.Lambda_.astype(np.float64), model.Omega_.astype(np.float64))
+            Lambda, Omega = (S.astype(np.float64, copy=False) for S in (model.Lambda_, model.Omega_))
+            return cls(_Factored, Lambda, Omega, cache(lambda: _root(Omega)))
         if isinstance(model, FullAROMA):
             m, n = model.n_features_in_, model.n_object_features_in_
-            return cls(_Full, model.Sigma_.astype(np.float64).reshape(m, n, m, n))
+            return cls(_Full, model.Sigma_.astype(np.float64, copy=False).reshape(m, n, m, n))
         if needed:
             raise TypeError(
                 "exploring needs a model that knows how sure it is (DiagonalAROMA, FactoredAROMA, FullAROMA or "
@@ -133,12 +135,12 @@ class _Diagonal:
 
 
 class _Factored:
-    def __init__(self, Q: Matrix, Lambda: Array, Omega: Array) -> None:
-        self._of_query, self._Omega = np.sqrt(_forms(Q, Lambda)), Omega
+    def __init__(self, Q: Matrix, Lambda: Array, Omega: Array, root_of_Omega: Callable[[], Array]) -> None:
+        self._of_query, self._Omega, self._root = np.sqrt(_forms(Q, Lambda)), Omega, root_of_Omega
 
     def draw(self, generator: np.random.Generator) -> Array:
         z = generator.standard_normal((len(self._of_query), len(self._Omega)))
-        return np.asarray(self._of_query[:, np.newaxis] * (z @ _root(self._Omega).T))
+        return np.asarray(self._of_query[:, np.newaxis] * (z @ self._root().T))
 
     def stds(self, P: Matrix) -> Array:
         return np.asarray(self._of_query[:, np.newaxis] * np.sqrt(_forms(P, self._Omega)))

@@ -6,6 +6,7 @@ index or in any other store of vectors: `query_vector` gives what to search with
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from .. import _checks as checks
 from .._rows import Matrix, MatrixLike
 from ..learners import Fingerprint
 from .best import Best, best_of, better_of
-from .collection import Collection, Ids, check_ids
+from .collection import Collection, Ids, Piece, check_ids
 from .explore import Spread, Spreads, check_bilinear, query_vector
 from .neighbours import Neighbours
 
@@ -188,11 +189,10 @@ class Index:
 
     def _best(self, ranked_by: Array, k: int, beta: float, bonus: Spread | None) -> Ids:
         """Give the best ids for each query: of all objects, a block at a time, or of candidates."""
+        blocks: Iterable[Piece] = self._collection.blocks(len(ranked_by))
         if self._neighbours is not None:
             candidates = np.unique(self._neighbours.nearest(ranked_by, min(_OVERSAMPLED * k, len(self))))
-            blocks = self._collection.only(candidates).blocks(len(ranked_by))
-        else:
-            blocks = self._collection.blocks(len(ranked_by))
+            blocks = [self._collection.piece(candidates)]
         nothing = np.empty((len(ranked_by), 0))
         best, first, all_ids = Best(nothing.astype(np.int64), nothing), 0, []
         for block in blocks:

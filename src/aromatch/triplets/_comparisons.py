@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
 
-# Draws of an object that is not known to be good for a query, before it is given up.
+# Draws of an object that can stand against the preferred one, before a triplet is given up.
 _MOST_DRAWS = 100
 
 
@@ -133,16 +133,30 @@ def drawn_from_all(
     of_pair = np.repeat(np.arange(len(pairs)), n_each)
     query, good = pairs[of_pair].T
     keys = np.unique(pairs[:, 0] * n_objects + pairs[:, 1])
-    other = generator.integers(n_objects, size=len(query))
-    wrong = np.flatnonzero(_is_in(query * n_objects + other, keys))
+
+    def is_wrong(at: Numbers, other: Numbers) -> NDArray[np.bool_]:
+        return _is_in(query[at] * n_objects + other, keys)
+
+    other, kept = drawn_unless(is_wrong, len(query), n_objects, generator)
+    return np.column_stack([query, good, other])[kept], of_pair[kept]
+
+
+def drawn_unless(
+    is_wrong: Callable[[Numbers, Numbers], NDArray[np.bool_]], n: int, n_objects: int, generator: np.random.Generator
+) -> tuple[Numbers, NDArray[np.bool_]]:
+    """Draw an object for each of n places, again where it is wrong; tell where one was found.
+
+    `is_wrong` tells it of places and the objects drawn for them.
+    """
+    drawn, wrong = np.empty(n, dtype=np.int64), np.arange(n)
     for _ in range(_MOST_DRAWS):
         if not len(wrong):
             break
-        other[wrong] = generator.integers(n_objects, size=len(wrong))
-        wrong = wrong[_is_in(query[wrong] * n_objects + other[wrong], keys)]
-    kept = np.ones(len(query), dtype=np.bool_)
-    kept[wrong] = False
-    return np.column_stack([query, good, other])[kept], of_pair[kept]
+        drawn[wrong] = generator.integers(n_objects, size=len(wrong))
+        wrong = wrong[is_wrong(wrong, drawn[wrong])]
+    found = np.ones(n, dtype=np.bool_)
+    found[wrong] = False
+    return drawn, found
 
 
 def count_duplicates(triplets: Numbers) -> int:

@@ -18,10 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .._checks import check_integer, check_number, random_generator
-from ._comparisons import Comparisons, Report, Rows, Unknown
-
-# Draws of an object that was seldom together with the query, before a triplet is given up.
-_MOST_DRAWS = 100
+from ._comparisons import Comparisons, Report, Rows, Unknown, drawn_unless
 
 
 def from_sessions(
@@ -114,16 +111,11 @@ def _drawn(together: Any, n: int, generator: np.random.Generator) -> tuple[NDArr
     at = np.minimum(at, max(0, together.nnz - 1))
     query = np.searchsorted(together.indptr, at, side="right") - 1
     good, often = together.indices[at].astype(np.int64), together.data[at]
-    other = generator.integers(together.shape[0], size=n)
-    wrong = np.arange(n)
-    for _ in range(_MOST_DRAWS):
-        less_often = _cells(together, query[wrong], other[wrong]) < often[wrong]
-        wrong = wrong[~less_often | (other[wrong] == query[wrong])]
-        if not len(wrong):
-            break
-        other[wrong] = generator.integers(together.shape[0], size=len(wrong))
-    kept = np.ones(n, dtype=np.bool_)
-    kept[wrong] = False
+
+    def is_wrong(at: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.asarray((_cells(together, query[at], other) >= often[at]) | (other == query[at]))
+
+    other, kept = drawn_unless(is_wrong, n, together.shape[0], generator)
     triplets = np.column_stack([query, good, other])[kept]
     return triplets, int(np.count_nonzero(_cells(together, triplets[:, 0], triplets[:, 2])))
 
