@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench quality clean
+.PHONY: help demo test test-slow lint format bench quality feedback clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/' | sort
@@ -39,6 +39,9 @@ bench: $(READY)  ## measure speed and memory against plain loops
 quality: $(READY)  ## measure rankings against other ways to learn them; takes long, and installs torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[quality]'
 	$(BIN)/python benchmarks/quality.py
+
+feedback: $(READY)  ## measure whether search that learns from judgements gets better, and never worse; takes long
+	$(BIN)/python benchmarks/feedback.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -21,8 +21,6 @@ import json
 import os
 import platform
 import sys
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from time import perf_counter
 
 if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BLAS
@@ -30,13 +28,13 @@ if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BL
 
 import numpy as np
 import quality_sampling
+from kept_cells import computed
 from quality_collections import COLLECTIONS, DOCS, KEPT, SEED, split_of
 from quality_methods import BATCH, METHODS, N_AVERAGED, N_TO_CHOOSE, RANK
 from quality_page import MEASURES, Results, draw, make_page
 from quality_sampling import N_TRIPLETS, SAMPLERS, learners
 
 import aromatch as am
-from aromatch._progress import progress_bar
 from aromatch.evaluation import evaluate_retrieval
 from aromatch.experiments.methods import draw_triplets
 
@@ -113,7 +111,7 @@ def compute_sampling(name, number, sampler):
 
 
 def cell_path(name, number, method):
-    """Name a cell by its settings; when code changes, the folder of kept cells has to be emptied by hand."""
+    """Name a cell by its settings."""
     settings = [am.__version__, SEED, N_TO_CHOOSE, VALIDATION_SHARE, COLLECTIONS[name].n_triplets, name, number]
     return kept_as([*settings, RANK, BATCH, N_AVERAGED, method.name, method.settings])
 
@@ -126,16 +124,6 @@ def sampling_path(name, number, sampler):
 
 def kept_as(settings):
     return KEPT / "quality" / f"{hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:20]}.json"
-
-
-def work(cell, path):
-    """Compute a cell, which begins with the function that does."""
-    function, *arguments = cell
-    result = function(*arguments)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}.part")
-    unfinished.write_text(json.dumps(result))
-    unfinished.replace(path)
 
 
 def times_path(name, chosen):
@@ -174,19 +162,6 @@ def run_times(cells):
         1,
         "quality: seconds",
     )
-
-
-def computed(cells, n_jobs, what):
-    """Compute all cells that are not kept, by their paths; give the results of all."""
-    missing = [(cell, path) for path, cell in cells.items() if not path.exists()]
-    with (
-        ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool,
-        progress_bar(what, len(missing), enabled=True) as advance,
-    ):
-        for done in as_completed([pool.submit(work, *each) for each in missing]):
-            done.result()
-            advance(1)
-    return [json.loads(path.read_text()) for path in cells]
 
 
 def main():

@@ -21,10 +21,7 @@ def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
     parameters: dict[str, Any] = {}
     for name, value in model.get_params(deep=False).items():
         if sparse.issparse(value):
-            matrix = sparse.csr_array(value)
-            arrays[f"sparse.{name}.data"] = _as_stored(matrix.data)
-            for part in ("indices", "indptr", "shape"):
-                arrays[f"sparse.{name}.{part}"] = np.array(getattr(matrix, part), dtype=np.int64)
+            arrays |= sparse_parts(f"sparse.{name}", value)
         elif name == "init" and not isinstance(value, str) and np.ndim(value) > 0:
             arrays[f"parameter.{name}"] = _as_stored(np.asarray(value))
         elif isinstance(value, np.random.RandomState | np.random.Generator):
@@ -47,6 +44,13 @@ def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
     if model.fingerprints_ is not None:
         header["fingerprints"] = [fingerprint.to_header() for fingerprint in model.fingerprints_]
     return header, arrays
+
+
+def sparse_parts(name: str, matrix: Any) -> dict[str, NDArray[Any]]:
+    """Give the arrays of a sparse matrix, which `sparse_matrix` puts together again."""
+    rows = sparse.csr_array(matrix)
+    parts = {part: np.array(getattr(rows, part), dtype=np.int64) for part in ("indices", "indptr", "shape")}
+    return {f"{name}.data": _as_stored(rows.data)} | {f"{name}.{part}": array for part, array in parts.items()}
 
 
 def _as_header(value: Any) -> Any:
@@ -91,7 +95,7 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners
         else:
             raise ValueError(f"it has an array {key!r} that no learner knows")
     for parameter, parts in matrices.items():
-        parameters[parameter] = _sparse_matrix(parameter, **parts)
+        parameters[parameter] = sparse_matrix(parameter, **parts)
     expected = learners[name]._get_param_names()
     if sorted(parameters) != sorted(expected):
         raise ValueError(f"its parameters are {sorted(parameters)}, expected {sorted(expected)}")
@@ -112,10 +116,10 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners
     return model
 
 
-def _sparse_matrix(
+def sparse_matrix(
     name: str, data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: NDArray[Any]
 ) -> Any:
-    """Put a parameter that is a sparse matrix together; what a file says of it is not believed."""
+    """Put a sparse matrix together; what a file says of it is not believed."""
     size = tuple(shape.tolist())
     if len(size) != 2 or any(array.ndim != 1 for array in (data, indices, indptr)) or len(indptr) != size[0] + 1:
         raise ValueError(f"its {name} is not a sparse matrix")

@@ -1,8 +1,22 @@
 """Search by a learned similarity: an index, exploring, and why something was found."""
 
+from .adapter import Adapter, Ranked
 from .explain import Explanation, Part, explain
 from .explore import query_vector
 from .index import Found, Index
 from .low_rank import LowRank, low_rank
+from .watch import Watched
 
-__all__ = ["Explanation", "Found", "Index", "LowRank", "Part", "explain", "low_rank", "query_vector"]
+__all__ = [
+    "Adapter",
+    "Explanation",
+    "Found",
+    "Index",
+    "LowRank",
+    "Part",
+    "Ranked",
+    "Watched",
+    "explain",
+    "low_rank",
+    "query_vector",
+]

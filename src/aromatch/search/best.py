@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .._rows import Matrix
+from .collection import Piece
 
 
 class Best(NamedTuple):
@@ -38,3 +42,22 @@ def better_of(first: Best, second: Best, k: int) -> Best:
     places, scores = (np.concatenate(both, axis=1) for both in zip(first, second, strict=True))
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     return Best(np.take_along_axis(places, order, axis=1), np.take_along_axis(scores, order, axis=1))
+
+
+def best_among(blocks: Iterable[Piece], score: Callable[[Matrix], NDArray[Any]], n_queries: int, k: int) -> Best:
+    """Give the k best of some rows by their ids, in `places`; `score` gives a row of scores for each query."""
+    nothing = np.empty((n_queries, 0))
+    best, first, ids = Best(nothing.astype(np.int64), nothing), 0, [np.empty(0, dtype=np.int64)]
+    for block in blocks:
+        scores = score(block.rows)
+        scores[:, ~block.is_there] = -np.inf
+        here = best_of(scores, k)
+        best = better_of(best, Best(here.places + first, here.scores), k)
+        first += len(block.ids)
+        ids.append(block.ids)
+    return Best(np.concatenate(ids)[best.places], best.scores)
+
+
+def products(rows: Matrix, vectors: NDArray[Any]) -> NDArray[Any]:
+    """Score all rows for each vector."""
+    return np.asarray((rows @ vectors.T).T)

@@ -43,11 +43,11 @@ class Collection:
 
     def __init__(self, objects: MatrixLike, ids: ArrayLike | None = None) -> None:
         rows = _checked(objects, "objects")
-        self.is_sparse, self.width = sparse.issparse(rows), rows.shape[1]
-        self._dtype = rows.dtype
+        self.is_sparse, self.width, self.dtype = sparse.issparse(rows), rows.shape[1], rows.dtype
+        self.next_id = 0
+        """Larger than all ids so far, of rows that are gone too."""
         self._pieces: list[Piece] = []
         self._place: dict[int, tuple[int, int]] = {}
-        self._next_id = 0
         self._add(rows, ids)
 
     def __len__(self) -> int:
@@ -58,6 +58,12 @@ class Collection:
         """Ids of all rows that are there, in the order in which they came."""
         return np.concatenate([np.empty(0, np.int64), *(piece.ids[piece.is_there] for piece in self._pieces)])
 
+    def check_there(self, ids: Ids, name: str) -> None:
+        """Refuse ids of rows that are not there."""
+        absent = next((one for one in ids.tolist() if one not in self._place), None)
+        if absent is not None:
+            raise ValueError(f"{name} has {absent}, which is not there")
+
     def add(self, objects: MatrixLike, ids: ArrayLike | None = None) -> Ids:
         """Add rows; give their ids, which go on from the largest so far unless they are given."""
         rows = _checked(objects, "objects")
@@ -66,14 +72,12 @@ class Collection:
         if sparse.issparse(rows) != self.is_sparse:
             kinds = "dense", "sparse"
             raise TypeError(f"objects must be {kinds[self.is_sparse]} like those that are there")
-        return self._add(rows.astype(self._dtype, copy=False), ids)
+        return self._add(rows.astype(self.dtype, copy=False), ids)
 
     def remove(self, ids: ArrayLike) -> None:
         """Remove rows; their ids are not given again."""
         wanted = check_ids(ids, "ids")
-        absent = [one for one in wanted.tolist() if one not in self._place]
-        if absent:
-            raise ValueError(f"ids has {absent[0]}, which is not there")
+        self.check_there(wanted, "ids")
         touched = set()
         for one in set(wanted.tolist()):
             number, row = self._place.pop(one)
@@ -87,13 +91,11 @@ class Collection:
 
     def rows(self, ids: ArrayLike) -> Matrix:
         """Give the rows with these ids, in their order."""
-        wanted = check_ids(ids, "ids").tolist()
-        absent = [one for one in wanted if one not in self._place]
-        if absent:
-            raise ValueError(f"ids has {absent[0]}, which is not there")
-        if not wanted:
+        wanted = check_ids(ids, "ids")
+        self.check_there(wanted, "ids")
+        if not len(wanted):
             raise ValueError("ids is empty, expected at least one")
-        piece, row = np.array([self._place[one] for one in wanted]).T
+        piece, row = np.array([self._place[one] for one in wanted.tolist()]).T
         order = np.argsort(piece, kind="stable")
         parts = [self._pieces[number].rows[row[piece == number]] for number in np.unique(piece)]
         together = sparse.vstack(parts, format="csr") if self.is_sparse else np.concatenate(parts)
@@ -113,7 +115,7 @@ class Collection:
 
     def _add(self, rows: Matrix, ids: ArrayLike | None) -> Ids:
         n = rows.shape[0]
-        given = np.arange(self._next_id, self._next_id + n) if ids is None else check_ids(ids, "ids")
+        given = np.arange(self.next_id, self.next_id + n) if ids is None else check_ids(ids, "ids")
         if len(given) != n:
             raise ValueError(f"ids must have one id for each of the {n} objects, got {len(given)}")
         if len(np.unique(given)) < n:
@@ -121,7 +123,7 @@ class Collection:
         twice = [one for one in given.tolist() if one in self._place]
         if twice:
             raise ValueError(f"ids has {twice[0]}, which is there already; remove it first")
-        self._next_id = max(self._next_id, int(given.max()) + 1)
+        self.next_id = max(self.next_id, int(given.max()) + 1)
         self._pieces.append(Piece(rows, given.astype(np.int64), np.ones(n, dtype=np.bool_)))
         while len(self._pieces) > 1 and len(self._pieces[-1].ids) >= len(self._pieces[-2].ids):
             self._pieces[-2:] = [_joined(self._pieces[-2:])]

@@ -16,7 +16,7 @@ from scipy import sparse
 from .. import _checks as checks
 from .._rows import Matrix, MatrixLike
 from ..learners import Fingerprint
-from .best import Best, best_of, better_of
+from .best import best_among, products
 from .collection import Collection, Ids, Piece, check_ids
 from .explore import Spread, Spreads, check_bilinear, query_vector
 from .neighbours import Neighbours
@@ -183,7 +183,7 @@ class Index:
         ids = self._best(ranked_by, k, beta, bonus)
         used, place = np.unique(ids, return_inverse=True)
         rows, place = self._collection.rows(used), place.reshape(ids.shape)
-        scores = np.take_along_axis(_products(rows, wanted), place, axis=1)
+        scores = np.take_along_axis(products(rows, wanted), place, axis=1)
         stds = np.empty(0) if spread is None else np.take_along_axis(spread.stds(rows), place, axis=1)
         return Found(ids, scores, stds)
 
@@ -193,20 +193,9 @@ class Index:
         if self._neighbours is not None:
             candidates = np.unique(self._neighbours.nearest(ranked_by, min(_OVERSAMPLED * k, len(self))))
             blocks = [self._collection.piece(candidates)]
-        nothing = np.empty((len(ranked_by), 0))
-        best, first, all_ids = Best(nothing.astype(np.int64), nothing), 0, []
-        for block in blocks:
-            scores = _products(block.rows, ranked_by)
-            if bonus is not None:
-                scores = scores + beta * bonus.stds(block.rows)
-            scores[:, ~block.is_there] = -np.inf
-            here = best_of(scores, k)
-            best = better_of(best, Best(here.places + first, here.scores), k)
-            first += len(block.ids)
-            all_ids.append(block.ids)
-        return np.concatenate(all_ids)[best.places]
 
+        def score(rows: Matrix) -> Array:
+            scores = products(rows, ranked_by)
+            return scores if bonus is None else scores + beta * bonus.stds(rows)
 
-def _products(rows: Matrix, wanted: Array) -> Array:
-    """Score all rows for each of what is wanted."""
-    return np.asarray((rows @ wanted.T).T)
+        return best_among(blocks, score, len(ranked_by), k).places

@@ -1,0 +1,501 @@
+"""The adapter against a slow one that is written as its documentation reads, and what it promises."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.metrics.pairwise import cosine_similarity
+
+import aromatch as am
+from aromatch.search import Adapter
+from aromatch.search.watch import Watch
+from aromatch.store import ModelFileError, read_model, write_model
+
+CONTAINERS = [np.asarray, sparse.csr_array]
+
+
+def clusters(n_each=12, n_clusters=4, width=8, spread=0.5, seed=0):
+    """Rows around random centres, and the number of their centre."""
+    generator = np.random.default_rng(seed)
+    centres = generator.normal(size=(n_clusters, width))
+    y = np.repeat(np.arange(n_clusters), n_each)
+    return centres[y] + spread * generator.normal(size=(len(y), width)), y
+
+
+def taught(adapter, X, y, rows, seed=0, clicks=True):
+    """Search for some rows and judge what is found by classes, with a click now and then."""
+    generator = np.random.default_rng(seed)
+    log = []
+    for number, row in enumerate(rows):
+        query = X[row] + 0.05 * generator.normal(size=X.shape[1]) if number % 3 else X[row]
+        ids = adapter.search(query, 8).ids
+        good = y[ids] == y[row]
+        if clicks and number % 4 == 3 and good.any():
+            log.append(("click", query, ids, ids[good][0]))
+        else:
+            log.append(("judge", query, ids[good], ids[~good]))
+        kind, *arguments = log[-1]
+        getattr(adapter, kind)(*arguments)
+    return log
+
+
+# -- an oracle --------------------------------------------------------------------------------------------------------
+
+
+class SlowAdapter:
+    """One judgement and one query at a time, in plain loops."""
+
+    def __init__(self, objects, base):
+        self.base = base
+        self.P = self.based(objects)
+        self.judged = []  # [query, {object: net}]
+        self.nearness = []
+
+    def based(self, X):
+        X = np.atleast_2d(np.asarray(X, dtype=float))
+        lengths = np.linalg.norm(X, axis=1, keepdims=True)
+        return X / np.where(lengths > 0, lengths, 1) if self.base == "cosine" else X
+
+    def judge(self, query, good, bad):
+        query = self.based(query)[0]
+        found = [net for q, net in self.judged if np.array_equal(q, query)]
+        if not found:
+            self.judged.append((query, {}))
+            self.nearness.append(self.near(query)[1])
+            found = [self.judged[-1][1]]
+        for ids, value in ((good, 1), (bad, -1)):
+            for one in ids:
+                found[0][int(one)] = found[0].get(int(one), 0) + value
+
+    def click(self, query, shown, clicked):
+        place = list(shown).index(clicked)
+        self.judge(query, [clicked], shown[:place])
+
+    def twin(self, query):
+        best = np.argsort(-(self.P @ query), kind="stable")[:11]
+        same = [int(i) for i in best if np.allclose(self.P[i], query, atol=1e-12)]
+        return same[0] if same else None
+
+    def near(self, query):
+        """The ten nearest objects, without the query itself unless it was judged; and how near they are."""
+        itself, twins = self.twin(query), [self.twin(q) for q, _ in self.judged[: len(self.nearness)]]
+        objects = [(query @ p, 0, o) for o, p in enumerate(self.P) if o != itself or o in twins]
+        objects = sorted(objects, key=lambda each: -each[0])[:10]
+        return objects, np.mean([score for score, _, _ in objects]) / np.linalg.norm(query)
+
+    def view(self, query):
+        """Trust and unit direction of one based query."""
+        mean = self.P.mean(axis=0)
+        asks, precision, twins = [], [], []
+        for q, net in self.judged:
+            good = [o for o, value in net.items() if value > 0]
+            bad = [o for o, value in net.items() if value < 0]
+            precision.append(len(good) / (len(good) + len(bad) + 1))
+            ask = np.zeros(self.P.shape[1])
+            if good:
+                ask += self.P[good].mean(axis=0) - mean
+                if bad:
+                    ask -= 0.3 * (self.P[bad].mean(axis=0) - mean)
+            asks.append(ask)
+            twins.append(self.twin(q))
+        voters = {}  # of an object: judged queries and how strongly
+        only_bad = set()
+        for j, (_, net) in enumerate(self.judged):
+            has_good = any(value > 0 for value in net.values())
+            for o, value in net.items():
+                if value > 0:
+                    voters.setdefault(o, []).append((j, precision[j]))
+                elif value < 0 and has_good:
+                    only_bad.add(o)
+            if twins[j] is not None and has_good:
+                voters.setdefault(twins[j], []).append((j, 2 * precision[j]))
+        only_bad -= set(voters)
+
+        def known(o):
+            total = sum(weight for _, weight in voters.get(o, []))
+            return sum(weight * precision[j] for j, weight in voters.get(o, [])) / total if total else 0.0
+
+        objects, nearness = self.near(query)
+        weights = 1 / np.arange(1, len(objects) + 1)
+        weights /= weights.sum()
+        share = sum(w * (known(o) - (o in only_bad)) for w, (_, _, o) in zip(weights, objects, strict=True))
+        trust = max(0.0, (share - 0.2) / 0.8)
+        has_good = [any(value > 0 for value in net.values()) for _, net in self.judged]
+        those = [value for value, counts in zip(self.nearness, has_good, strict=True) if counts]
+        far, middle = np.quantile(those, 0.05), np.median(those)
+        trust *= np.clip((nearness - (2 * far - middle)) / (middle - far), 0, 1)
+        length = np.linalg.norm(mean)
+        everyone = list(objects)
+        for j, (q, _) in enumerate(self.judged):
+            if twins[j] is None:
+                scale = 1.0 if self.base == "cosine" else length / np.linalg.norm(q)
+                everyone.append((scale * (query @ q), 1, j))
+        everyone = sorted(everyone, key=lambda each: -each[0])[:10]
+        weights = 1 / np.arange(1, len(everyone) + 1)
+        direction = np.zeros(self.P.shape[1])
+        for w, (_, is_query, number) in zip(weights, everyone, strict=True):
+            if is_query:
+                direction += w * precision[number] * asks[number]
+            elif number in voters:
+                total = sum(weight for _, weight in voters[number])
+                for j, weight in voters[number]:
+                    direction += w * known(number) * weight / total * asks[j]
+        norm = np.linalg.norm(direction)
+        return trust, direction / norm if norm else direction
+
+    def similarity(self, Q, P, blend):
+        Q, P = self.based(Q), self.based(P)
+        rows = []
+        for q in Q:
+            trust, direction = self.view(q)
+            rows.append(P @ (q + blend * trust * np.linalg.norm(q) * direction))
+        return np.array(rows)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("base", ["cosine", "dot"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_scores_are_those_of_the_slow_adapter(container, base, seed):
+    X, y = clusters(seed=seed, spread=0.9)
+    X[np.abs(X) < 0.2] = 0
+    adapter, slow = Adapter(container(X), base=base, random_state=0), SlowAdapter(X, base)
+    rows = np.random.default_rng(seed).permutation(len(X))[:20]
+    for kind, query, *rest in taught(adapter, X, y, [*rows, *rows[:3]], seed):
+        getattr(slow, kind)(query, *rest)
+    Q = np.concatenate([X[:15], clusters(seed=seed, spread=1.2)[0] + 0.1])
+    blend = adapter.blend_
+    assert blend > 0.2
+    expected = slow.similarity(Q, X, blend)
+    np.testing.assert_allclose(adapter.similarity(container(Q), container(X)), expected, atol=1e-10)
+    np.testing.assert_allclose(adapter.query_vector(Q) @ slow.based(X).T, expected, atol=1e-10)
+    trust = [blend * slow.view(q)[0] for q in slow.based(Q)]
+    np.testing.assert_allclose(adapter.trust(Q), trust, atol=1e-12)
+    assert 0.2 < np.mean(np.array(trust) > 0) < 1
+    found = adapter.search(container(Q), 5)
+    np.testing.assert_allclose(found.scores, np.sort(expected, axis=1)[:, :-6:-1], atol=1e-10)
+    np.testing.assert_allclose(np.take_along_axis(expected, found.ids, axis=1), found.scores, atol=1e-10)
+
+
+# -- what it promises -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_without_feedback_it_is_the_base_to_the_bit(container, dtype):
+    X, _ = clusters()
+    X = X.astype(dtype)
+    adapter = Adapter(container(X))
+    assert adapter.blend_ == 0
+    base = cosine_similarity(container(X), container(X.copy()))  # of a matrix with itself BLAS takes another way
+    np.testing.assert_array_equal(adapter.similarity(container(X), container(X)), base)
+    dot = Adapter(container(X), base="dot")
+    np.testing.assert_array_equal(dot.similarity(X[:5], X), container(X)[:5] @ X.T)
+    ids = adapter.search(container(X), 6).ids
+    expected = np.argsort(-cosine_similarity(X, X), axis=1, kind="stable")[:, :6]
+    np.testing.assert_array_equal(ids, expected)
+
+
+def test_a_query_unlike_any_judged_one_keeps_the_base_to_the_bit():
+    X, y = clusters(n_clusters=6, spread=0.2)
+    adapter = Adapter(X, random_state=0)
+    taught(adapter, X, y, np.flatnonzero(y < 2))
+    strange = X[y >= 3]
+    assert adapter.blend_ > 0.5
+    np.testing.assert_array_equal(adapter.trust(strange), 0)
+    np.testing.assert_array_equal(adapter.similarity(strange, X), cosine_similarity(strange, X))
+    assert (adapter.trust(X[y < 2]) > 0.1).all()
+
+
+def test_a_query_far_from_everything_keeps_the_base_to_the_bit():
+    """All that is near to it is known, but it is not near."""
+    X, y = clusters(n_clusters=3, spread=0.2)
+    adapter = Adapter(X, random_state=0)
+    taught(adapter, X, y, range(len(X)))
+    far = np.random.default_rng(4).normal(size=(20, X.shape[1]))
+    far -= far @ np.linalg.pinv(X[::12]) @ X[::12]
+    assert (adapter.trust(X) > 0.1).all()
+    np.testing.assert_array_equal(adapter.trust(far), 0)
+    np.testing.assert_array_equal(adapter.similarity(far, X), cosine_similarity(far, X))
+
+
+def test_judgements_help_queries_nearby():
+    """Half of the features are noise that the classes have nothing to do with."""
+    generator = np.random.default_rng(3)
+    X, y = clusters(n_each=60, width=12, spread=0.8, seed=3)
+    X = np.column_stack([X, 2 * generator.normal(size=X.shape)])
+    train, test = np.array_split(generator.permutation(len(y)), 2)
+    adapter = Adapter(X[train], random_state=0)
+    before = am.evaluation.evaluate_retrieval(adapter, X[test], y[test])
+    taught(adapter, X[train], y[train], range(len(train)), clicks=False)
+    after = am.evaluation.evaluate_retrieval(adapter, X[test], y[test])
+    assert after.mean_average_precision > 1.1 * before.mean_average_precision
+    assert after.precision[10] > 1.1 * before.precision[10]
+    assert adapter.watched_.learned > 0
+
+
+def test_judgements_that_contradict_each_other_take_the_blend_away():
+    X, y = clusters(n_each=40, spread=0.6)
+    adapter = Adapter(X, random_state=0)
+    taught(adapter, X, y, range(0, len(X), 2), clicks=False)
+    high = adapter.blend_
+    learned_by_then = adapter.trust(X).mean()
+    generator = np.random.default_rng(1)
+    for row in generator.permutation(len(X)):
+        query = X[row] + 0.05 * generator.normal(size=X.shape[1])
+        ids = adapter.search(query, 8).ids
+        scores = adapter.similarity(query, X[ids])[0] - cosine_similarity([query], X[ids])[0]
+        good = scores < np.median(scores)  # what learning pulled down
+        adapter.judge(query, ids[good], ids[~good])
+    assert high > 0.8
+    assert learned_by_then > 0.1
+    assert adapter.watched_.learned < 0
+    assert adapter.blend_ < 0.2
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_the_same_feedback_gives_the_same_bits(container, tmp_path):
+    X, y = clusters()
+    adapters = [Adapter(container(X), random_state=5) for _ in range(2)]
+    log = taught(adapters[0], X, y, range(40))
+    for number, (kind, *arguments) in enumerate(log):
+        getattr(adapters[1], kind)(*arguments)
+        if number == 20:  # goes on in another process
+            adapters[1].save(tmp_path / "adapter")
+            adapters[1] = Adapter.load(tmp_path / "adapter")
+    Q = X + 0.1
+    np.testing.assert_array_equal(*(adapter.similarity(Q, X) for adapter in adapters))
+    np.testing.assert_array_equal(*(adapter.suggest(4) for adapter in adapters))
+    np.testing.assert_array_equal(*(adapter.search(Q, 9).ids for adapter in adapters))
+    assert adapters[0].blend_ == adapters[1].blend_
+    assert adapters[0].watched_ == adapters[1].watched_
+
+
+def test_a_search_does_not_change_what_comes_after():
+    X, y = clusters()
+    log = taught(Adapter(X, random_state=0), X, y, range(12))
+    scores = []
+    for looks in (False, True):
+        adapter = Adapter(X, random_state=0)
+        for kind, *arguments in log:
+            getattr(adapter, kind)(*arguments)
+            if looks:
+                adapter.search(X[:3], 2)
+                adapter.search(arguments[0], 2)
+                adapter.suggest()
+        scores.append(adapter.similarity(X, X))
+    np.testing.assert_array_equal(*scores)
+
+
+# -- objects come and go ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_objects_come_and_go(container):
+    X, y = clusters()
+    adapter = Adapter(container(X), random_state=0)
+    new = adapter.add(container(X[:3] + 0.01))
+    np.testing.assert_array_equal(new, [48, 49, 50])
+    taught(adapter, X, np.concatenate([y, y[:3]]), range(30))
+    adapter.remove([0, 49])
+    assert len(adapter) == 49
+    found = adapter.search(container(X[:5]), 100)
+    assert found.ids.shape == (5, 49)
+    assert not np.isin(found.ids, [0, 49]).any()
+    np.testing.assert_array_equal(adapter.add(container(X[:1])), [51])
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_what_was_judged_about_removed_objects_is_forgotten(container):
+    """Without the objects that were removed, an adapter that never heard of them knows the same."""
+    X, y = clusters()
+    gone = np.array([3, 14, 30])
+    adapter = Adapter(container(X), random_state=0)
+    log = taught(adapter, X, y, range(0, 44, 2), clicks=False)
+    adapter.remove(gone)
+    other = Adapter(container(X), random_state=0)
+    for _, query, good, bad in log:
+        good, bad = np.setdiff1d(good, gone), np.setdiff1d(bad, gone)
+        if len(good) + len(bad) and not any(np.array_equal(query, X[one]) for one in gone):
+            other.judge(query, good, bad)
+    other.remove(gone)
+    queries = X + 0.05
+    views = [one._surroundings.view(one._queries(queries)) for one in (adapter, other)]
+    for mine, theirs in zip(*views, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-12)
+    assert (views[0].trust > 0).any()
+
+
+def test_once_good_and_once_bad_is_no_judgement():
+    X, _ = clusters()
+    adapter = Adapter(X, random_state=0)
+    adapter.judge(X[0] + 0.1, [1, 2], [20])
+    adapter.judge(X[0] + 0.1, [20], [1, 2])
+    np.testing.assert_array_equal(adapter.trust(X), 0)
+
+
+# -- which to ask -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_suggestions_are_comparisons_where_little_is_known(container):
+    X, y = clusters(n_each=30, spread=0.3)
+    adapter = Adapter(container(X), random_state=0)
+    first = adapter.suggest(8)
+    assert first.shape == (8, 3)
+    assert all(len(set(row)) == 3 for row in first.tolist())
+    assert len(set(first[:, 0].tolist())) == 8
+    np.testing.assert_array_equal(first, adapter.suggest(8))
+    # Of many objects only some are looked at, which the seed chooses.
+    assert len({tuple(Adapter(container(X), random_state=seed).suggest()[0]) for seed in range(20)}) > 1
+    for row in np.flatnonzero(y < 3):
+        ids = adapter.search(X[row], 10).ids
+        adapter.judge(X[row], ids[y[ids] == y[row]], ids[y[ids] != y[row]])
+    asked = y[adapter.suggest(2)[:, 0]]
+    np.testing.assert_array_equal(asked, 3)
+    assert len(adapter.suggest(1000)) == len(X)
+
+
+# -- the watch --------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.integers(3, 30))
+def test_the_watch_is_least_squares(seed, n_lists):
+    generator = np.random.default_rng(seed)
+    watch, rows = Watch(), []
+    n = 0
+    for number in range(n_lists):
+        size = int(generator.integers(2, 9))
+        base, learned = generator.normal(size=(2, size))
+        good = generator.random(size) < 0.5
+        if number % 2 and good.any() and not good.all():
+            watch.judged(base, learned, good)
+            rows.append(
+                np.stack([np.zeros(size), base, learned, good])
+                - np.array([[0], [base.mean()], [learned.mean()], [good.mean()]])
+            )
+            n += size - 1
+        elif not number % 2:
+            watch.clicked(base, learned)
+            is_click = np.arange(size) == size - 1
+            rows.append(np.stack([np.ones(size), base - base[0], learned - learned[0], is_click]))
+            n += size
+    data = np.concatenate(rows, axis=1).T
+    X, y = data[:, :3], data[:, 3]
+    line, *_ = np.linalg.lstsq(X, y, rcond=None)
+    found = watch.result()
+    assert found.n_compared == len(rows)
+    if n > 3 and np.linalg.matrix_rank(X) == 3:
+        variance = ((y - X @ line) ** 2).sum() / (n - 3)
+        error = np.sqrt(variance * np.linalg.inv(X.T @ X)[2, 2])
+        np.testing.assert_allclose([found.base, found.learned], line[1:], atol=1e-8)
+        np.testing.assert_allclose(found.standard_error, error, rtol=1e-6, atol=1e-8)
+
+
+def test_the_blend_follows_the_watch():
+    watch = Watch()
+    assert watch.blend == 0
+    for _ in range(10):
+        watch.learned()
+    assert watch.blend == 0.5
+    generator = np.random.default_rng(0)
+    for _ in range(200):  # what is learned says nothing: neither in favour nor clearly against
+        base, learned = generator.normal(size=(2, 6))
+        watch.judged(base, learned, base > 0)
+    assert 0.1 < watch.blend <= 0.5
+    for _ in range(200):
+        base, learned = generator.normal(size=(2, 6))
+        watch.judged(base, learned, learned < 0)
+    assert watch.blend == 0
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda a, q: a.judge(q, [0], [0]), ValueError, "good and bad both have 0"),
+        (lambda a, q: a.judge(q, [], []), ValueError, "good and bad are empty"),
+        (lambda a, q: a.judge(q, [99], [1]), ValueError, "good has 99, which is not there"),
+        (lambda a, q: a.judge(q, [1, 1], [2]), ValueError, "good has an id twice"),
+        (lambda a, q: a.judge(q, [0.5], [1]), TypeError, "good must be whole numbers"),
+        (lambda a, q: a.judge(q[:3], [0], [1]), ValueError, "query has 3 features, expected 8"),
+        (lambda a, q: a.judge(np.stack([q, q]), [0], [1]), ValueError, "query must be one row, got 2"),
+        (lambda a, q: a.judge(q * np.nan, [0], [1]), ValueError, "query contains NaN or infinity"),
+        (lambda a, q: a.click(q, [3, 4], 5), ValueError, "clicked is 5, which is not among those shown"),
+        (lambda a, q: a.click(q, [3, 4], [3, 4]), ValueError, "clicked must be one id, got 2"),
+        (lambda a, q: a.click(q, [3, 3], 3), ValueError, "shown has an id twice"),
+        (lambda a, q: a.search(q, 0), ValueError, "k must be at least 1"),
+        (lambda a, q: a.suggest(0), ValueError, "n must be at least 1"),
+        (lambda a, q: a.remove([77]), ValueError, "ids has 77, which is not there"),
+        (lambda a, q: a.remove(a.ids), ValueError, "one has to stay"),
+        (lambda a, q: a.add(q[:2]), ValueError, "objects has 2 features"),
+        (lambda a, q: a.add(sparse.csr_array(q.reshape(1, -1))), TypeError, "objects must be dense"),
+    ],
+)
+def test_bad_input_changes_nothing(call, kind, message):
+    X, y = clusters()
+    adapter = Adapter(X, random_state=0)
+    taught(adapter, X, y, range(10))
+    before = adapter.similarity(X, X), adapter.watched_, len(adapter)
+    with pytest.raises(kind, match=message):
+        call(adapter, X[0])
+    np.testing.assert_array_equal(adapter.similarity(X, X), before[0])
+    assert (adapter.watched_, len(adapter)) == before[1:]
+
+
+def test_bad_arguments_are_named():
+    X, _ = clusters()
+    with pytest.raises(ValueError, match="base must be one of 'cosine', 'dot', got 'euclid'"):
+        Adapter(X, base="euclid")
+    with pytest.raises(ValueError, match="random_state must be at least 0, got -1"):
+        Adapter(X, random_state=-1)
+    with pytest.raises(ValueError, match="a comparison needs three objects, there are 2"):
+        Adapter(X[:2]).suggest()
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_file_of_something_else_or_with_other_numbers_is_refused(container, tmp_path):
+    X, y = clusters()
+    adapter = Adapter(container(X), random_state=0)
+    taught(adapter, X, y, range(10))
+    adapter.remove([0])
+    path = tmp_path / "adapter"
+    adapter.save(path)
+    assert len(Adapter.load(path)) == 47
+    header, arrays = read_model(path)
+    harms = [
+        ({"base": "euclid"}, {}),
+        ({"seed": -1}, {}),
+        ({"next_id": "many"}, {}),
+        ({}, {"judged": arrays["judged"] + 1000}),
+        ({}, {"judged": arrays["judged"] - 1}),
+        ({}, {"judged": arrays["judged"][1:]}),
+        ({}, {"judged_object": arrays["judged_object"] * 0}),
+        ({}, {"itself": arrays["itself"] * 0 + 1000}),
+        ({}, {"itself": arrays["itself"] * 0 - 1}),
+        ({}, {"names": arrays["names"][1:]}),
+        ({}, {"numbers": arrays["numbers"] + 1}),
+        ({}, {"ids": arrays["ids"][1:]}),
+        ({}, {"total": arrays["total"] * np.nan}),
+        ({}, {"watched": arrays["watched"][1:]}),
+        ({}, {"net": arrays["net"].astype(np.float64)}),
+    ]
+    for in_header, in_arrays in harms:
+        write_model(tmp_path / "harmed", {**header, **in_header}, {**arrays, **in_arrays})
+        with pytest.raises(ModelFileError, match="is not an adapter that this version can use"):
+            Adapter.load(tmp_path / "harmed")
+    for missing in arrays:
+        write_model(tmp_path / "harmed", header, {name: array for name, array in arrays.items() if name != missing})
+        with pytest.raises(ModelFileError):
+            Adapter.load(tmp_path / "harmed")
+    am.DiagonalAROMA().fit_triplets([[0, 1, 2]], np.eye(3)).save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="it holds a DiagonalAROMA"):
+        Adapter.load(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="Adapter"):
+        am.load(path)
