@@ -58,7 +58,7 @@ def test_every_method_is_tuned_learns_is_judged_and_told_of(quality):
     page = quality.make_page(quality.Results(cells, [times]), [], {"aromatch": "0"})
     for method in methods:
         assert f"\n| {method.name} | " in page
-    assert "(bar 0.10, reached)" in page
+    assert "(bar 0.10, reached by 0." in page
     assert "(bar 1.00, missed by 0." in page
     assert "Along a stream" in page
 
