@@ -233,7 +233,7 @@ METHODS = [
     ),
     Method("MomentAROMA refined by default", "triplets", [{}], moment_refined),
     Method("two towers (torch)", "triplets", _SOFTMAX, softmax),
-    Method("one tower (torch)", "triplets", _SOFTMAX, partial(softmax, n_towers=1)),
+    Method("one tower (torch)", "triplets", _SOFTMAX, partial(softmax, n_towers=1), _CHEAP),
     Method(
         "one tower for longer (torch)",
         "triplets",

@@ -220,6 +220,24 @@ def test_an_upper_bound_ranks_by_mean_and_width_standard_deviations(name):
     np.testing.assert_array_equal(index.search(X[:8], explore="ucb", width=0).ids, index.search(X[:8]).ids)
 
 
+def test_the_width_scales_what_thompson_draws():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    model = am.FactoredAROMA().fit_triplets([[0, 1, 2], [3, 4, 5]], X)
+    index = Index(model, X)
+    mean, drawn, half = (
+        index.query_vector(X, explore=explore, width=width, random_state=0)
+        for explore, width in ((None, 1.0), ("thompson", 1.0), ("thompson", 0.5))
+    )
+    np.testing.assert_allclose(half - mean, (drawn - mean) / 2)
+    np.testing.assert_array_equal(
+        index.search(X, 30, explore="thompson", width=0.5, random_state=0).ids,
+        np.argsort(-(half @ X.T), axis=1, kind="stable"),
+    )
+    plain = index.search(X, 30)
+    for explore in ("thompson", "ucb"):
+        np.testing.assert_array_equal(index.search(X, 30, explore=explore, width=0, random_state=0).ids, plain.ids)
+
+
 def test_thompson_explores_less_the_more_is_known_and_the_same_for_the_same_seed():
     X, y, _, _ = groups(n_rows=200, width=12)
     differing = []

@@ -69,7 +69,7 @@ class Spreads:
 
 
 def query_vector(
-    model: Any, queries: MatrixLike, *, explore: str | None = None, random_state: Any = None
+    model: Any, queries: MatrixLike, *, explore: str | None = None, width: float = 1.0, random_state: Any = None
 ) -> NDArray[Any]:
     """Give ``u = Q @ W``: what to search with in any store of the objects that ranks by inner products.
 
@@ -82,6 +82,8 @@ def query_vector(
     queries : array or CSR matrix of shape (n_queries, m)
     explore : {None, "thompson"}, default None
         Give the mean, or a draw from the learned distribution, another one for each query.
+    width : float, default 1.0
+        For "thompson": how far from the mean to draw, in standard deviations of the learned distribution.
     random_state : None, int, Generator or RandomState
         For "thompson".
 
@@ -105,7 +107,8 @@ def query_vector(
     checks.check_choice(explore, "explore", ("thompson",))
     spreads = Spreads.of_model(model, needed=True)
     assert spreads is not None
-    return np.asarray(wanted + spreads.of(Q).draw(checks.random_generator(random_state)))
+    how_far = checks.check_number(width, "width", at_least=0)
+    return np.asarray(wanted + how_far * spreads.of(Q).draw(checks.random_generator(random_state)))
 
 
 def check_bilinear(model: Any) -> None:

@@ -115,9 +115,11 @@ class Index:
         if self._neighbours is not None:
             self._neighbours.remove(check_ids(ids, "ids"))
 
-    def query_vector(self, queries: MatrixLike, *, explore: str | None = None, random_state: Any = None) -> Array:
+    def query_vector(
+        self, queries: MatrixLike, *, explore: str | None = None, width: float = 1.0, random_state: Any = None
+    ) -> Array:
         """Give what to search with in any store of the objects; `aromatch.search.query_vector` tells more."""
-        return query_vector(self.model, queries, explore=explore, random_state=random_state)
+        return query_vector(self.model, queries, explore=explore, width=width, random_state=random_state)
 
     def search(
         self,
@@ -139,7 +141,7 @@ class Index:
             Rank by the mean score; by a draw from the learned distribution, another one for each query; or by the mean
             plus `width` standard deviations. In an approximate index "ucb" looks at the best candidates only.
         width : float, default 1.0
-            For "ucb".
+            How far to go from the mean, in standard deviations: the bonus of "ucb", or the scale of "thompson".
         random_state : None, int, Generator or RandomState
             For "thompson".
 
@@ -152,7 +154,7 @@ class Index:
         k = min(checks.check_integer(k, "k", at_least=1), len(self))
         if explore is not None:
             checks.check_choice(explore, "explore", ("thompson", "ucb"))
-        beta = checks.check_number(width, "width", at_least=0) if explore == "ucb" else 0.0
+        how_far = checks.check_number(width, "width", at_least=0)
         generator = checks.random_generator(random_state) if explore == "thompson" else None
         Q = self.model._check_rows(queries)
         self._check_width()
@@ -160,7 +162,8 @@ class Index:
         parts = []
         for start in range(0, Q.shape[0], _QUERIES_AT_ONCE):
             some = Q[start : start + _QUERIES_AT_ONCE]
-            parts.append(self._search(some, k, beta, generator, None if spreads is None else spreads.of(some)))
+            spread = None if spreads is None else spreads.of(some)
+            parts.append(self._search(some, k, spread, explore, how_far, generator))
         ids, scores, stds = zip(*parts, strict=True)
         return Found(np.concatenate(ids), np.concatenate(scores), None if spreads is None else np.concatenate(stds))
 
@@ -172,22 +175,28 @@ class Index:
             raise ValueError(f"objects has {self._collection.width} features, but the model was learned on {expected}")
 
     def _search(
-        self, Q: Matrix, k: int, beta: float, generator: np.random.Generator | None, spread: Spread | None
+        self,
+        Q: Matrix,
+        k: int,
+        spread: Spread | None,
+        explore: str | None,
+        how_far: float,
+        generator: np.random.Generator | None,
     ) -> Found:
         if k == 0:
             nothing = np.empty((Q.shape[0], 0))
             return Found(nothing.astype(np.int64), nothing, nothing)
-        wanted = self.model._queries_times_W(Q)
-        ranked_by = wanted if generator is None or spread is None else wanted + spread.draw(generator)
-        bonus = spread if beta else None
-        ids = self._best(ranked_by, k, beta, bonus)
+        ranked_by = wanted = self.model._queries_times_W(Q)
+        if generator is not None and spread is not None:
+            ranked_by = wanted + how_far * spread.draw(generator)
+        ids = self._best(ranked_by, k, how_far, spread if explore == "ucb" and how_far else None)
         used, place = np.unique(ids, return_inverse=True)
         rows, place = self._collection.rows(used), place.reshape(ids.shape)
         scores = np.take_along_axis(products(rows, wanted), place, axis=1)
         stds = np.empty(0) if spread is None else np.take_along_axis(spread.stds(rows), place, axis=1)
         return Found(ids, scores, stds)
 
-    def _best(self, ranked_by: Array, k: int, beta: float, bonus: Spread | None) -> Ids:
+    def _best(self, ranked_by: Array, k: int, how_far: float, bonus: Spread | None) -> Ids:
         """Give the best ids for each query: of all objects, a block at a time, or of candidates."""
         blocks: Iterable[Piece] = self._collection.blocks(len(ranked_by))
         if self._neighbours is not None:
@@ -196,6 +205,6 @@ class Index:
 
         def score(rows: Matrix) -> Array:
             scores = products(rows, ranked_by)
-            return scores if bonus is None else scores + beta * bonus.stds(rows)
+            return scores if bonus is None else scores + how_far * bonus.stds(rows)
 
         return best_among(blocks, score, len(ranked_by), k).places
