@@ -237,7 +237,7 @@ METHODS = [
     Method(
         "one tower for longer (torch)",
         "triplets",
-        [{"temperature": 0.1, "rate": rate, "steps": 8_000} for rate in (1e-3, 1e-2)],
+        [{"temperature": 0.1, "rate": rate, "steps": 4_000} for rate in (1e-3, 1e-2)],
         partial(softmax, n_towers=1),
         _CHEAP,
     ),

@@ -11,6 +11,8 @@ Every query ranks all objects by falling score; the objects of its class are the
 Objects with equal scores stand in a fixed pseudo-random order (`tie_order`), the same for every query and
 every model. In the order of the rows a model that scores everything the same would look perfect for data that
 are sorted by class.
+
+`reliability` is about probabilities instead: whether of all that get 80 % about 80 % come true.
 """
 
 from collections.abc import Iterable
@@ -20,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import check_integer, check_labels, class_numbers
+from ._checks import as_array, check_integer, check_labels, class_numbers
 from ._rows import Matrix, as_matrix, check_structure
 
 # What is asked of the model at once: 64 MiB of scores, and not all queries where there are few objects.
@@ -202,6 +204,67 @@ def evaluate_retrieval(
         average_precision=average_precision[0],
         precision_per_query=dict(zip(cutoffs, precision, strict=True)),
         query_rows=query_rows,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """What `reliability` found, from the least sure comparisons to the surest.
+
+    Attributes
+    ----------
+    predicted : float64 array
+        Mean probability of what was thought more likely, in each part.
+    observed : float64 array
+        Share of it that came true.
+    counts : int64 array
+        Comparisons in each part.
+    largest_gap : float
+        The largest difference between both.
+    """
+
+    predicted: NDArray[np.float64]
+    observed: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+    @property
+    def largest_gap(self) -> float:
+        """The largest difference between what was predicted and what came true."""
+        return float(np.abs(self.predicted - self.observed).max())
+
+    def __str__(self) -> str:
+        rows = zip(self.predicted, self.observed, self.counts, strict=True)
+        return "\n".join(f"{predicted:.3f} -> {observed:.3f} ({count:,})" for predicted, observed, count in rows)
+
+
+def reliability(probabilities: ArrayLike, n_parts: int = 10) -> Reliability:
+    """Compare probabilities with what happened.
+
+    Parameters
+    ----------
+    probabilities : array of shape (N,)
+        What a model gave to objects that were preferred, before it was told so (`probability`).
+    n_parts : int, default 10
+        Parts of the same size, by how sure the model was: its probability, or one less it when that is larger.
+        Where it saw no difference, half came true.
+
+    Examples
+    --------
+    >>> from aromatch.evaluation import reliability
+    >>> print(reliability([0.9, 0.8, 0.9, 0.6, 0.4, 0.6], n_parts=2))
+    0.600 -> 0.667 (3)
+    0.867 -> 1.000 (3)
+    """
+    given = as_array(probabilities, "probabilities")
+    n_parts = check_integer(n_parts, "n_parts", at_least=1)
+    if given.ndim != 1 or len(given) < n_parts or not ((given >= 0) & (given <= 1)).all():
+        raise ValueError(f"probabilities must be at least {n_parts} numbers from 0 to 1 in one dimension")
+    sure, came_true = np.maximum(given, 1 - given), np.where(given == 0.5, 0.5, given > 0.5)
+    parts = np.array_split(np.argsort(sure, kind="stable"), n_parts)
+    return Reliability(
+        np.array([sure[part].mean() for part in parts]),
+        np.array([came_true[part].mean() for part in parts]),
+        np.array([len(part) for part in parts]),
     )
 
 

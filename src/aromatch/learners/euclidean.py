@@ -38,7 +38,7 @@ class Euclidean(MetricSimilarity):
             check_structure(X, "X")
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
             self.n_object_features_in_ = X.shape[1]
-            self.__dict__.pop("_fingerprints", None)
+            self._is_another_model()
             self._state = {}
         return self
 

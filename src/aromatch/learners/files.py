@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .._rows import check_structure
+from .calibration import Calibration
 from .fingerprint import Fingerprint
 
 Parts = tuple[dict[str, Any], dict[str, NDArray[Any]]]
@@ -43,6 +44,9 @@ def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
     }
     if model.fingerprints_ is not None:
         header["fingerprints"] = [fingerprint.to_header() for fingerprint in model.fingerprints_]
+    if "_calibration" in model.__dict__:
+        header["n_predictions"], predictions = model._calibration.to_parts()
+        arrays |= {f"calibration.{name}": array for name, array in predictions.items()}
     return header, arrays
 
 
@@ -84,14 +88,15 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners
         raise ValueError(f"its learner is {name!r}, expected one of {', '.join(learners)}")
     parameters = {name: _from_header(value) for name, value in header["parameters"].items()}
     state: dict[str, NDArray[Any]] = {}
+    predictions: dict[str, NDArray[Any]] = {}
     matrices: dict[str, dict[str, NDArray[Any]]] = {}
     for key, array in arrays.items():
         kind, _, short = key.partition(".")
         if kind == "sparse":
             parameter, _, part = short.partition(".")
             matrices.setdefault(parameter, {})[part] = array
-        elif kind in ("state", "parameter"):
-            (state if kind == "state" else parameters)[short] = array
+        elif kind in (arrays_of := {"state": state, "parameter": parameters, "calibration": predictions}):
+            arrays_of[kind][short] = array
         else:
             raise ValueError(f"it has an array {key!r} that no learner knows")
     for parameter, parts in matrices.items():
@@ -108,6 +113,8 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners
     model.n_features_in_, model.n_object_features_in_ = m, n
     if "fingerprints" in header:
         model.bind(*map(Fingerprint.from_header, header["fingerprints"]))
+    if predictions:
+        model._calibration = Calibration.from_parts(header["n_predictions"], predictions)
     names = header["feature_names_in"]
     if names is not None:
         if not isinstance(names, list) or len(names) != m:

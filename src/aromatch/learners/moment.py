@@ -338,6 +338,7 @@ class MomentAROMA(TripletLearner):
     def _merge(cls, models: Sequence[Self]) -> Self:
         """Give a model that has seen what all of these have."""
         merged = models[0].copy()
+        merged.__dict__.pop("_calibration", None)
         for model in models[1:]:
             state = {name: model._state[name].copy() for name in merged._shapes(1, 1)}
             merged._take_in(state, *state.pop("counts").tolist())

@@ -97,8 +97,8 @@ class PairMetric(MetricSimilarity):
             if (square := read_both(matrix, matrix, numbers).query_square) > LARGEST_SQUARE_IN_FIT:
                 raise ValueError(f"X has a row with |x|^2 = {square:.1e}, too large to learn")
             self._check_fits(matrix.shape[1])
-            for name in ("feature_names_in_", "_fingerprints"):
-                self.__dict__.pop(name, None)
+            self._is_another_model()
+            self.__dict__.pop("feature_names_in_", None)
             if (names := feature_names(X)) is not None:
                 self.feature_names_in_ = np.array(names, dtype=object)
             self.n_features_in_ = matrix.shape[1]

@@ -183,6 +183,7 @@ class Projection(Similarity):
         )
         other = copy.copy(self)
         other._L_of_known = other._graph = None
+        other.__dict__.pop("_calibration", None)
         other._state = {"L": L.copy(), "signs": self.signs_}
         return other
 

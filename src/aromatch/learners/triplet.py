@@ -205,6 +205,8 @@ class TripletLearner(Similarity):
             raise FloatingPointError(f"triplet 0: {self._breaks_by}; the model is as it was before. {self._remedy}")
         margin, variance, updated = record[0].tolist()
         std = sqrt(variance) if hasattr(self, "_variances") else None
+        if weight > 0:
+            self._noted().add_one(margin, std)
         return Judgement(margin, std, max(0.0, 1.0 - margin), bool(updated))
 
     def grow(self, m: int, n: int | None = None) -> Self:
@@ -403,7 +405,7 @@ class TripletLearner(Similarity):
                 if not array.flags.writeable:  # mapped from a file, as joblib does for its workers
                     self._state[name] = array.copy()
             return
-        self.__dict__.pop("_fingerprints", None)
+        self._is_another_model()
         self._state = self._first_state(m, n)
         self.n_features_in_ = m
         self.n_object_features_in_ = n

@@ -1,0 +1,318 @@
+"""Probabilities that are as right as they say."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.stats import norm
+from sklearn.datasets import load_digits
+from sklearn.metrics import roc_auc_score
+
+import aromatch as am
+from aromatch.evaluation import reliability
+from aromatch.learners import LEARNERS
+from aromatch.learners.calibration import Calibration, Curve
+from aromatch.store import ModelFileError, read_model, write_model
+
+CONFIDENT = {
+    "d-AROMA": lambda: am.DiagonalAROMA(10.0),
+    "f-AROMA": lambda: am.FactoredAROMA(10.0),
+    "MomentAROMA": lambda: am.MomentAROMA(1e-2),
+}
+
+
+def judged(n, truth, seed=0):
+    """Margins and deviations of comparisons of which a share given by `truth` comes out as the margin says."""
+    rng = np.random.default_rng(seed)
+    margins, stds = rng.normal(size=n), rng.uniform(0.2, 2.0, size=n)
+    sizes = np.abs(margins)
+    return np.where(rng.random(n) < truth(sizes, stds), sizes, -sizes), stds
+
+
+def logistic(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def curve_of(margins, stds):
+    calibration = Calibration()
+    calibration.add(margins, stds)
+    return calibration.curve()
+
+
+@pytest.mark.parametrize("n", [64, 640, 4096])
+def test_the_slope_makes_what_happened_most_likely_with_one_mistake_for_no_reason(n):
+    margins, _ = judged(n, lambda m, s: logistic(2 * m))
+
+    def unlikely(a):
+        right = (n + 1) / (n + 2)
+        return (right * np.logaddexp(0, -a * margins) + (1 - right) * np.logaddexp(0, a * margins)).sum()
+
+    expected = minimize_scalar(unlikely, bounds=(0, 50), method="bounded", options={"xatol": 1e-9}).x
+    assert curve_of(margins, None).slope == pytest.approx(expected, rel=1e-6)
+
+
+def test_probabilities_come_true_on_comparisons_that_were_not_used():
+    curve = curve_of(*judged(4096, lambda m, s: logistic(3 * m)))
+    assert curve.slope == pytest.approx(3, rel=0.15)
+    assert curve.power == 0
+    assert reliability(curve.probabilities(*judged(50_000, lambda m, s: logistic(3 * m), seed=1))).largest_gap < 0.03
+
+
+def test_deviations_are_used_where_they_tell_right_from_wrong():
+    truth = lambda m, s: logistic(m / s)  # noqa: E731
+    curve = curve_of(*judged(4096, truth))
+    assert curve.power == -1
+    margins, stds = judged(50_000, truth, seed=1)
+    found = curve.probabilities(margins, stds)
+    assert reliability(found).largest_gap < 0.03
+    sure, right = np.maximum(found, 1 - found), margins > 0
+    assert roc_auc_score(right, sure) > roc_auc_score(right, np.abs(margins)) + 0.02
+    assert curve_of(*judged(4096, lambda m, s: logistic(2 * m * s))).power == 1
+
+
+def test_judgements_that_go_against_any_margin_are_allowed_for():
+    truth = lambda m, s: 0.1 + 0.8 * logistic(6 * m)  # noqa: E731
+    curve = curve_of(*judged(4096, truth))
+    assert curve.slips == pytest.approx(0.1, abs=0.02)
+    assert curve.slope == pytest.approx(6, rel=0.25)
+    assert reliability(curve.probabilities(*judged(50_000, truth, seed=1))).largest_gap < 0.03
+    assert curve_of(*judged(4096, lambda m, s: logistic(6 * m))).slips == 0
+
+
+def test_what_is_no_better_than_chance_is_told_as_such():
+    margins, stds = judged(4096, lambda m, s: np.full(len(m), 0.45))
+    curve = curve_of(margins, stds)
+    assert curve.slope == 0
+    np.testing.assert_array_equal(curve.probabilities(margins, stds), 0.5)
+    np.testing.assert_array_equal(curve_of(np.zeros(64), np.ones(64)).probabilities(np.ones(3), np.ones(3)), 0.5)
+
+
+def test_a_few_that_all_came_true_do_not_make_certain():
+    curve = curve_of(np.ones(64), None)
+    assert curve.probabilities(np.ones(1), None)[0] == pytest.approx(65 / 66)
+    assert curve_of(np.ones(4096), None).probabilities(np.ones(1), None)[0] == pytest.approx(4097 / 4098)
+
+
+def test_the_last_predictions_count():
+    calibration = Calibration()
+    calibration.add(*judged(20_000, lambda m, s: logistic(0.5 * m)))
+    late = judged(8192, lambda m, s: logistic(4 * m))
+    calibration.add(*late)
+    found, alone = calibration.curve(), curve_of(*late)
+    assert found.n_predictions == 28_160  # all but the last 32, which make no new curve yet
+    assert found.slope == pytest.approx(alone.slope, rel=0.05)
+
+
+@settings(max_examples=30, deadline=None)
+@given(cuts=st.lists(st.integers(1, 3000), min_size=1, max_size=8), seed=st.integers(0, 9))
+def test_predictions_one_by_one_in_pieces_or_all_at_once_make_the_same_curve(cuts, seed):
+    margins, stds = judged(sum(cuts), lambda m, s: logistic(m), seed=seed)
+    whole, pieces, single = Calibration(), Calibration(), Calibration()
+    whole.add(margins, stds)
+    for piece in np.split(np.arange(len(margins)), np.cumsum(cuts)[:-1]):
+        pieces.add(margins[piece], stds[piece])
+    for margin, std in zip(margins.tolist(), stds.tolist(), strict=True):
+        single.add_one(margin, std)
+    np.testing.assert_array_equal(whole.predictions(), pieces.predictions())
+    np.testing.assert_array_equal(whole.predictions(), single.predictions())
+    np.testing.assert_array_equal(whole.predictions()[0], margins[-8256:])
+    if len(margins) >= 64:
+        assert whole.curve() == pieces.curve() == single.curve()
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+def comparisons(rows, n, seed, wrong=0.1):
+    """Triplets of these rows, a share of them with the wrong object preferred."""
+    _, y = digits()
+    triplets = rows[am.triplets.from_labels(y[rows], n, random_state=seed)]
+    is_wrong = np.random.default_rng(seed).random(n) < wrong
+    triplets[is_wrong] = triplets[is_wrong][:, [0, 2, 1]]
+    return triplets
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.1])
+@pytest.mark.parametrize("name", CONFIDENT)
+def test_probabilities_of_a_learner_come_true_for_rows_that_it_has_not_seen(name, wrong):
+    X, _ = digits()
+    learned, seen, new = np.array_split(np.random.default_rng(1).permutation(len(X)), [600, 1200])
+    model = CONFIDENT[name]().fit_triplets(comparisons(learned, 3_000, 0, wrong), X)
+    new_ones = comparisons(new, 20_000, 2, wrong)
+    model.calibrate(comparisons(seen, 8_192, 1, wrong), X)
+    found, margins = model.probability(new_ones, X), model.margins(new_ones, X)
+    assert reliability(found).largest_gap <= 0.03
+    sure, right = np.maximum(found, 1 - found), margins > 0
+    assert roc_auc_score(right, sure) >= roc_auc_score(right, np.abs(margins)) - 1e-6
+    raw = norm.cdf(margins / model.margin_std(new_ones, X))  # what the learned distribution says
+    assert reliability(raw).largest_gap > reliability(found).largest_gap
+
+
+@pytest.mark.parametrize("name", [*CONFIDENT, "OASIS"])
+def test_learning_one_at_a_time_notes_what_was_predicted_before(name):
+    X, _ = digits()
+    model = am.OASIS(C=0.01) if name == "OASIS" else CONFIDENT[name]()
+    model.fit_triplets(comparisons(np.arange(400), 500, 0), X)
+    told = [model.learn_one(*X[list(triplet)]) for triplet in comparisons(np.arange(400, 800), 80, 1)]
+    model.learn_one(*X[:3], sample_weight=0)  # nobody judged
+    margins = np.array([one.margin for one in told[:64]])
+    stds = None if name == "OASIS" else np.array([one.std for one in told[:64]])
+    assert model.calibration_ == curve_of(margins, stds)
+    assert model.calibration_.n_predictions == 64
+
+
+def test_predicting_and_then_learning_pieces_is_the_same_as_one_at_a_time():
+    X, _ = digits()
+    triplets = comparisons(np.arange(300), 200, 0)
+    start = am.DiagonalAROMA().fit_triplets(triplets[:50], X)
+    pieces, single = start.copy(), start.copy()
+    for triplet in triplets[50:]:
+        pieces.calibrate(triplet[np.newaxis], X).partial_fit_triplets(triplet[np.newaxis], X)
+        single.learn_one(*X[list(triplet)])
+    assert pieces.calibration_.slope == pytest.approx(single.calibration_.slope, rel=1e-9)
+
+
+def calibrated(learner=am.DiagonalAROMA):
+    X, y = digits()
+    model = learner(n_triplets=1_000, random_state=0).fit(X[:200], y[:200])
+    return model.calibrate(comparisons(np.arange(200, 600), 700, 1), X), X
+
+
+@pytest.mark.parametrize("learner", LEARNERS.values())
+def test_every_similarity_can_be_calibrated_saved_and_copied(learner, tmp_path):
+    X, y = digits()
+    kept = X.var(axis=0) > 1e-3  # few enough features for all of them
+    X = X[:, kept][:, :20]
+    model = learner()
+    if "n_triplets" in model.get_params():
+        model.set_params(n_triplets=1_000)
+    model.fit(X[:150], y[:150])
+    before = model.similarity(X[:5])
+    model.calibrate(comparisons(np.arange(150, 600), 700, 1), X)
+    np.testing.assert_array_equal(model.similarity(X[:5]), before)
+    new = comparisons(np.arange(600, 900), 300, 2)
+    expected = model.probability(new, X)
+    assert ((expected >= 0) & (expected <= 1)).all()
+    assert ((expected > 0.5) == (model.margins(new, X) > 0)).all()
+    model.save(tmp_path / "model")
+    for one in (model.copy(), am.load(tmp_path / "model")):
+        np.testing.assert_array_equal(one.probability(new, X), expected)
+        assert one.calibration_ == model.calibration_
+    loaded = am.load(tmp_path / "model")
+    for one in (model, loaded):
+        one.calibrate(new, X)
+    assert model.calibration_ == loaded.calibration_
+    assert model.fit(X[:150], y[:150]).__dict__.get("_calibration") is None
+
+
+def test_other_models_made_of_it_have_seen_no_predictions():
+    X, y = digits()
+    model = am.MomentAROMA("auto").fit(X[:200], y[:200]).calibrate(comparisons(np.arange(200, 600), 700, 1), X)
+    triplets = comparisons(np.arange(200), 500, 0, wrong=0)
+    others = [am.merge([model, model]), model.project(), model.project().calibrate(triplets, X).refine(triplets, X)]
+    for other in others:
+        with pytest.raises(ValueError, match="has made 0 predictions that came out, and 64 are needed"):
+            other.probability(triplets, X)
+
+
+def test_reading_leaves_the_file_as_it_was(tmp_path):
+    model, X = calibrated()
+    fresh = am.DiagonalAROMA().fit_triplets([[0, 1, 2]], X)
+    for number, one in enumerate((model, fresh)):
+        one.save(tmp_path / f"{number}")
+        if one is model:
+            one.probability([[0, 1, 2]], X)
+        else:
+            with pytest.raises(ValueError, match="0 predictions"):
+                one.probability([[0, 1, 2]], X)
+        one.save(tmp_path / f"{number}-after")
+        assert (tmp_path / f"{number}").read_bytes() == (tmp_path / f"{number}-after").read_bytes()
+
+
+def test_a_score_above_a_threshold_is_a_comparison_with_an_object_of_that_score():
+    model, X = calibrated(am.OASIS)
+    triplets = comparisons(np.arange(600, 900), 50, 2)
+    others = model.pair_score(X, None, triplets[:, [0, 2]])
+    found = model.probability_above(others, X, None, triplets[:, :2])
+    np.testing.assert_allclose(found, model.probability(triplets, X))
+    scores = model.pair_score(X, None, triplets[:, :2])
+    found = model.probability_above(0.3, X, None, triplets[:, :2])
+    assert ((found > 0.5) == (scores > 0.3)).all()
+
+
+def test_a_score_above_a_threshold_is_weighed_by_its_own_deviation():
+    model, X = calibrated()
+    model._calibration._curve = Curve(2.0, -1.0, 0.5, 0.0, model.calibration_.n_predictions)
+    score, std = model.pair_score(X[:1], X[1:2])[0], model.pair_std(X[:1], X[1:2])[0]
+    assert model.probability_above(0.1, X[:1], X[1:2])[0] == pytest.approx(logistic(2 * (score - 0.1) * 0.5 / std))
+    margin, std = model.margins([[0, 1, 2]], X)[0], model.margin_std([[0, 1, 2]], X)[0]
+    assert model.probability([[0, 1, 2]], X)[0] == pytest.approx(logistic(2 * margin * 0.5 / std))
+
+
+@pytest.mark.parametrize("threshold", ["high", [0.1, 0.2], np.nan, [[0.1]]])
+def test_thresholds_that_are_none_are_refused(threshold):
+    model, X = calibrated()
+    with pytest.raises((TypeError, ValueError), match="threshold"):
+        model.probability_above(threshold, X[:3], X[3:6])
+
+
+def test_bad_comparisons_are_refused_and_leave_it_as_it_was():
+    model, X = calibrated()
+    before = model.calibration_
+    with pytest.raises(ValueError, match="other object of triplet number 0 points to row 5000"):
+        model.calibrate([[0, 1, 5_000]], X)
+    with pytest.raises(ValueError, match="Q"):
+        model.calibrate([[0, 1, 2]], X[:, :5])
+    assert model.calibration_ == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header, arrays: header.update(n_predictions=3),
+        lambda header, arrays: header.update(n_predictions=-1),
+        lambda header, arrays: header.update(n_predictions="many"),
+        lambda header, arrays: header.update(n_predictions=True),
+        lambda header, arrays: header.pop("n_predictions"),
+        lambda header, arrays: arrays.pop("calibration.stds"),
+        lambda header, arrays: arrays.update({"calibration.more": np.zeros(3)}),
+        lambda header, arrays: arrays.update({"calibration.stds": np.zeros(3)}),
+        lambda header, arrays: arrays["calibration.stds"].fill(-1),
+        lambda header, arrays: arrays["calibration.stds"].fill(np.inf),
+        lambda header, arrays: arrays["calibration.margins"].fill(np.nan),
+        lambda header, arrays: arrays.update({"calibration.margins": np.zeros(700, dtype=np.float32)}),
+        lambda header, arrays: arrays.update({"calibration.margins": np.zeros((700, 1))}),
+    ],
+)
+def test_files_with_a_calibration_that_is_none_are_refused(change, tmp_path):
+    model, _ = calibrated()
+    model.save(tmp_path / "model")
+    header, arrays = read_model(tmp_path / "model")
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    header = json.loads(json.dumps(header))
+    change(header, arrays)
+    write_model(tmp_path / "model", header, arrays)
+    with pytest.raises(ModelFileError, match=r"calibration|n_predictions"):
+        am.load(tmp_path / "model")
+
+
+def test_reliability_counts_what_came_true_in_parts_of_the_same_size():
+    rng = np.random.default_rng(0)
+    given_ones = rng.random(1_003)
+    found = reliability(given_ones, n_parts=4)
+    assert found.counts.tolist() == [251, 251, 251, 250]
+    sure = np.maximum(given_ones, 1 - given_ones)
+    order = np.argsort(sure)
+    for part, predicted, observed in zip(np.array_split(order, 4), found.predicted, found.observed, strict=True):
+        assert predicted == pytest.approx(sure[part].mean())
+        assert observed == pytest.approx((given_ones[part] > 0.5).mean())
+    assert found.largest_gap == np.abs(found.predicted - found.observed).max()
+    assert reliability([0.5] * 10, n_parts=1).largest_gap == 0
+    for bad in ([0.5], [0.5, 2.0], [[0.5, 0.5]], [0.5, np.nan]):
+        with pytest.raises(ValueError, match="probabilities must be at least 2 numbers from 0 to 1"):
+            reliability(bad, n_parts=2)
