@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench quality feedback exploration clean
+.PHONY: help demo test test-slow lint format bench quality feedback exploration calibration clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/' | sort
@@ -45,6 +45,9 @@ feedback: $(READY)  ## measure whether search that learns from judgements gets b
 
 exploration: $(READY)  ## measure whether exploring pays in a stream of searches with clicks
 	$(BIN)/python benchmarks/exploration.py
+
+calibration: $(READY)  ## measure whether probabilities come true
+	$(BIN)/python benchmarks/calibration.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -8,14 +8,13 @@ with a chance of 0.85, and click the first good one that they come to. The model
 better than up to three results that were passed over (with a tenth of the weight) and than five objects of the whole
 collection. Ranks are by the mean score (greedy), by a draw from the learned distribution (Thompson) or by the mean plus
 standard deviations (UCB). The reward of a list is the share of good ones in it. It begins from the cosine, as anybody
-with embeddings would, or from nothing. Finished cells are kept in docs/results/kept: an interrupted run goes on.
+with embeddings would, or from nothing. Finished cells are kept in docs/results/exploration.json: an interrupted run
+goes on.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import os
 import platform
 
@@ -23,12 +22,13 @@ if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BL
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
-from kept_cells import computed
-from quality_collections import DOCS, KEPT, SEED, split_of
+from kept_cells import computed, named
+from quality_collections import RESULTS, SEED, split_of
 
 import aromatch as am
 from aromatch.experiments.statistics import mean_over_splits
 
+KEPT = RESULTS / "exploration.json"
 SEEDS = range(10)
 N_LISTS = 1_000
 N_OBJECTS = 3_000
@@ -73,11 +73,11 @@ def compute(start, policy, seed, n_lists):
     return {"start": start, "policy": policy, "seed": seed, "rewards": rewards}
 
 
-def cell_path(start, policy, seed, n_lists):
+def cell_name(start, policy, seed, n_lists):
     """Name a cell by its settings."""
     settings = [am.__version__, SEED, N_OBJECTS, K, GOES_ON, N_PASSED, WEIGHT_PASSED, N_DRAWN, STARTS[start]]
     settings += [start, POLICIES[policy], seed, n_lists]
-    return KEPT / "exploration" / f"{hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:20]}.json"
+    return named(*settings)
 
 
 def make_page(results, n_lists, versions):
@@ -149,18 +149,18 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     arguments = parser.parse_args()
     cells = {
-        cell_path(start, policy, seed, arguments.lists): (compute, start, policy, seed, arguments.lists)
+        cell_name(start, policy, seed, arguments.lists): (compute, start, policy, seed, arguments.lists)
         for start in STARTS
         for policy in POLICIES
         for seed in SEEDS
     }
-    results = computed(cells, arguments.jobs, "exploration: streams")
+    results = computed(cells, arguments.jobs, "exploration: streams", KEPT)
     versions = {"aromatch": am.__version__, "python": platform.python_version(), "numpy": np.__version__}
     page = make_page(results, arguments.lists, versions)
     print(page)
     if arguments.lists == N_LISTS:
-        draw(results, DOCS / "results")
-        (DOCS / "exploration.md").write_text(page)
+        draw(results, RESULTS)
+        (RESULTS.parent / "exploration.md").write_text(page)
 
 
 if __name__ == "__main__":

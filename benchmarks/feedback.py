@@ -8,14 +8,12 @@ The closed loop: a query from the training part is searched against the rest of 
 (good is what has the class of the query), and the search learns. After 100, 1,000 and 5,000 lists it is held against
 the base, the cosine, on the test part: test queries against test objects, none of which it has seen. Beside the adapter
 stands Rocchio's relevance feedback: the query moves towards what was good for the nearest query that was judged.
-Finished cells are kept in docs/results/kept, so that an interrupted run goes on.
+Finished cells are kept in docs/results/feedback.json, so that an interrupted run goes on.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import os
 import platform
 from dataclasses import dataclass
@@ -25,14 +23,15 @@ if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BL
 
 import numpy as np
 from feedback_page import MEASURES, draw, make_page
-from kept_cells import computed
-from quality_collections import DOCS, KEPT, SEED, split_of
+from kept_cells import computed, named
+from quality_collections import RESULTS, SEED, split_of
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
 import aromatch as am
 from aromatch.evaluation import evaluate_retrieval
 
+KEPT = RESULTS / "feedback.json"
 COLLECTIONS = {"banking77": "BANKING77, sentence embeddings", "20newsgroups": "20 Newsgroups, tf-idf"}
 SEEDS = range(3)
 CHECKPOINTS = (100, 1_000, 5_000)
@@ -173,9 +172,9 @@ def judged(model, split, tested):
     return {name: float(value[looked_at].mean()) for name, value in zip(MEASURES, values, strict=True)}
 
 
-def cell_path(name, way, seed, method):
+def cell_name(name, way, seed, method):
     settings = [am.__version__, SEED, CHECKPOINTS, K, SHARE_OF_CLASSES, name, repr(way), seed, method]
-    return KEPT / "feedback" / f"{hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:20]}.json"
+    return named(*settings)
 
 
 def main():
@@ -189,22 +188,19 @@ def main():
     if not names or not ways:
         parser.error(f"choose among {', '.join(COLLECTIONS)} and {', '.join(way.name for way in WAYS)}")
     cells = {
-        cell_path(name, way, seed, method): (compute, name, way.name, seed, method)
+        cell_name(name, way, seed, method): (compute, name, way.name, seed, method)
         for name in names
         for way in ways
         for seed in SEEDS
         for method in METHODS
     }
-    results = computed(cells, arguments.jobs, "feedback: cells")
+    results = computed(cells, arguments.jobs, "feedback: cells", KEPT)
     versions = {"aromatch": am.__version__, "python": platform.python_version(), "numpy": np.__version__}
     page = make_page(results, COLLECTIONS, ASKED, versions)
     print(page)
     if len(names) == len(COLLECTIONS) and len(ways) == len(WAYS):
-        draw(results, COLLECTIONS, DOCS / "results")
-        (DOCS / "results" / "feedback.json").write_text(
-            json.dumps({"versions": versions, "cells": results}, indent=1) + "\n"
-        )
-        (DOCS / "feedback.md").write_text(page)
+        draw(results, COLLECTIONS, RESULTS)
+        (RESULTS.parent / "feedback.md").write_text(page)
 
 
 if __name__ == "__main__":

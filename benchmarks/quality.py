@@ -8,16 +8,14 @@ On five splits of each collection every method chooses among at most six setting
 part, by precision at 10 from 50,000 triplets. With what it chose it learns the whole training part, from more and more
 triplets, and is judged on the test part. Ways to draw triplets are tried on validation parts. Last, what was chosen on
 the first split learns it once more, one method after another on one thread, for the seconds: leave the machine alone
-then. Finished cells are kept in docs/results/kept, so that an interrupted run goes on. Models in torch need
+then. Finished cells are kept in docs/results/quality.json, so that an interrupted run goes on. Models in torch need
 `pip install 'aromatch[quality]'`, and are left out without it.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import importlib.util
-import json
 import os
 import platform
 import sys
@@ -28,8 +26,8 @@ if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BL
 
 import numpy as np
 import quality_sampling
-from kept_cells import computed
-from quality_collections import COLLECTIONS, DOCS, KEPT, SEED, split_of
+from kept_cells import computed, named
+from quality_collections import COLLECTIONS, RESULTS, SEED, split_of
 from quality_methods import BATCH, METHODS, N_AVERAGED, N_TO_CHOOSE, RANK
 from quality_page import MEASURES, Results, draw, make_page
 from quality_sampling import N_TRIPLETS, SAMPLERS, learners
@@ -38,6 +36,7 @@ import aromatch as am
 from aromatch.evaluation import evaluate_retrieval
 from aromatch.experiments.methods import draw_triplets
 
+KEPT = RESULTS / "quality.json"
 N_SPLITS = 5
 VALIDATION_SHARE = 0.2
 
@@ -110,44 +109,40 @@ def compute_sampling(name, number, sampler):
     return {"collection": name, "split": number, "sampler": sampler, "found": found}
 
 
-def cell_path(name, number, method):
-    """Name a cell by its settings."""
+def cell_name(name, number, method):
+    """Name a cell of the comparison of methods."""
     settings = [am.__version__, SEED, N_TO_CHOOSE, VALIDATION_SHARE, COLLECTIONS[name].n_triplets, name, number]
-    return kept_as([*settings, RANK, BATCH, N_AVERAGED, method.name, method.settings])
+    return named(*settings, RANK, BATCH, N_AVERAGED, method.name, method.settings)
 
 
-def sampling_path(name, number, sampler):
+def sampling_name(name, number, sampler):
     """Name a cell of the comparison of samplers."""
     tried = [[method.name, method.settings] for method in learners()]
-    return kept_as([am.__version__, SEED, VALIDATION_SHARE, N_TRIPLETS, name, number, sampler, tried])
+    return named(am.__version__, SEED, VALIDATION_SHARE, N_TRIPLETS, name, number, sampler, tried)
 
 
-def kept_as(settings):
-    return KEPT / "quality" / f"{hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:20]}.json"
-
-
-def times_path(name, chosen):
+def times_name(name, chosen):
     """Name a cell of seconds."""
-    return kept_as([am.__version__, SEED, COLLECTIONS[name].n_triplets, name, RANK, BATCH, chosen])
+    return named(am.__version__, SEED, COLLECTIONS[name].n_triplets, name, RANK, BATCH, chosen)
 
 
 def run(collections, methods, samplers, n_jobs):
     """Compute all cells of methods and samplers; give both."""
     cells = {
-        cell_path(name, number, method): (compute, name, number, method.name)
+        cell_name(name, number, method): (compute, name, number, method.name)
         for name in collections
         for number in range(N_SPLITS)
         for method in methods
         if name in method.only or not method.only
     }
     cells |= {
-        sampling_path(name, number, sampler): (compute_sampling, name, number, sampler)
+        sampling_name(name, number, sampler): (compute_sampling, name, number, sampler)
         for name in collections
         if name in quality_sampling.COLLECTIONS
         for number in range(quality_sampling.N_SPLITS)
         for sampler in samplers
     }
-    results = computed(cells, n_jobs, "quality: cells")
+    results = computed(cells, n_jobs, "quality: cells", KEPT)
     return [r for r in results if "method" in r], [r for r in results if "sampler" in r]
 
 
@@ -158,9 +153,10 @@ def run_times(cells):
         if cell["split"] == 0:
             chosen.setdefault(cell["collection"], {})[cell["method"]] = cell["setting"]
     return computed(
-        {times_path(name, settings): (compute_times, name, settings) for name, settings in chosen.items()},
+        {times_name(name, settings): (compute_times, name, settings) for name, settings in chosen.items()},
         1,
         "quality: seconds",
+        KEPT,
     )
 
 
@@ -188,15 +184,8 @@ def main():
     page = make_page(results, sampling, versions)
     print(page)
     if times and len(methods) == len(METHODS) and len(collections) == len(COLLECTIONS):
-        draw(results, DOCS / "results")
-        raw = {
-            "versions": versions,
-            "cells": cells,
-            "times": times,
-            "sampling": sampling,
-        }
-        (DOCS / "results" / "quality.json").write_text(json.dumps(raw, indent=1) + "\n")
-        (DOCS / "quality.md").write_text(page)
+        draw(results, RESULTS)
+        (RESULTS.parent / "quality.md").write_text(page)
     elif not has_torch:
         print("Without torch nothing is written: pip install 'aromatch[quality]'", file=sys.stderr)
 

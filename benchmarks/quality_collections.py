@@ -11,8 +11,7 @@ from aromatch.datasets import data_folder
 from aromatch.experiments.spec import read_spec
 from aromatch.experiments.splits import Split, make_split
 
-DOCS = Path(__file__).parent.parent / "docs"
-KEPT = DOCS / "results" / "kept"
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
 SEED = 0
 
 
@@ -42,7 +41,7 @@ def split_of(name, number):
     if name == "banking77":
         return _banking77(number)
     spec = read_spec("fig3") if name == "caltech101_50" else read_spec("fig4", task=name)
-    return make_split(spec, number, "", KEPT / "vectors")
+    return make_split(spec, number, "", RESULTS / "kept" / "vectors")
 
 
 def _banking77(number):

@@ -17,7 +17,7 @@ N_SPLITS = 3
 _QUERIES_AT_ONCE = 512
 # What learns from them, each with all of its settings, of which the best counts.
 LEARNERS = ("OASIS", "f-AROMA", "MomentAROMA", "MomentAROMA refined")
-COLLECTIONS = ("banking77", "stdlib")
+COLLECTIONS = ("banking77",)
 
 
 def uniform(X, y, generator):

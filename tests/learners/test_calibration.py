@@ -38,7 +38,7 @@ def logistic(x):
 
 def curve_of(margins, stds):
     calibration = Calibration()
-    calibration.add(margins, stds)
+    calibration.add(margins, stds, 0)
     return calibration.curve()
 
 
@@ -98,12 +98,39 @@ def test_a_few_that_all_came_true_do_not_make_certain():
 
 def test_the_last_predictions_count():
     calibration = Calibration()
-    calibration.add(*judged(20_000, lambda m, s: logistic(0.5 * m)))
+    calibration.add(*judged(20_000, lambda m, s: logistic(0.5 * m)), 0)
     late = judged(8192, lambda m, s: logistic(4 * m))
-    calibration.add(*late)
+    calibration.add(*late, 0)
     found, alone = calibration.curve(), curve_of(*late)
     assert found.n_predictions == 28_160  # all but the last 32, which make no new curve yet
     assert found.slope == pytest.approx(alone.slope, rel=0.05)
+
+
+def test_predictions_count_while_most_of_what_is_learned_was_learned_before_and_some_hundreds_anyhow():
+    early, late = (judged(n, lambda m, s: logistic(2 * m), seed=n) for n in (3_072, 1_024))
+    found, fewer = Calibration(), Calibration()
+    for calibration, n_late in ((found, 1_024), (fewer, 256)):
+        calibration.add(*early, 790)
+        calibration.add(*(values[:n_late] for values in late), 1_000)
+    assert found.curve()[:4] == curve_of(*late)[:4]
+    last = [np.concatenate([a[-256:], b[:256]]) for a, b in zip(early, late, strict=True)]
+    assert fewer.curve()[:4] == curve_of(*last)[:4]
+    near = Calibration()
+    near.add(*early, 810)
+    near.add(*late, 1_000)
+    assert near.curve()[:4] == curve_of(*(np.concatenate(both) for both in zip(early, late, strict=True)))[:4]
+
+
+def test_another_lam_does_not_change_what_a_margin_means():
+    X, _ = digits()
+    model = am.MomentAROMA(1e-2).fit_triplets(comparisons(np.arange(600), 3_000, 0), X)
+    model.calibrate(comparisons(np.arange(600, 1_200), 4_000, 1), X)
+    new = comparisons(np.arange(1_200, 1_700), 10_000, 2)
+    assert reliability(model.probability(new, X)).largest_gap < 0.05
+    before = np.median(np.abs(model.margins(new, X)))
+    model.lam = 3e-2
+    assert np.median(np.abs(model.margins(new, X))) < 0.6 * before
+    assert reliability(model.probability(new, X)).largest_gap < 0.05
 
 
 @settings(max_examples=30, deadline=None)
@@ -111,11 +138,11 @@ def test_the_last_predictions_count():
 def test_predictions_one_by_one_in_pieces_or_all_at_once_make_the_same_curve(cuts, seed):
     margins, stds = judged(sum(cuts), lambda m, s: logistic(m), seed=seed)
     whole, pieces, single = Calibration(), Calibration(), Calibration()
-    whole.add(margins, stds)
+    whole.add(margins, stds, 7)
     for piece in np.split(np.arange(len(margins)), np.cumsum(cuts)[:-1]):
-        pieces.add(margins[piece], stds[piece])
+        pieces.add(margins[piece], stds[piece], 7)
     for margin, std in zip(margins.tolist(), stds.tolist(), strict=True):
-        single.add_one(margin, std)
+        single.add_one(margin, std, 7)
     np.testing.assert_array_equal(whole.predictions(), pieces.predictions())
     np.testing.assert_array_equal(whole.predictions(), single.predictions())
     np.testing.assert_array_equal(whole.predictions()[0], margins[-8256:])
@@ -153,16 +180,25 @@ def test_probabilities_of_a_learner_come_true_for_rows_that_it_has_not_seen(name
     assert reliability(raw).largest_gap > reliability(found).largest_gap
 
 
+def rms_margin(model):
+    """The size of margins, from the sums of the triplets."""
+    qq, pp, W = model._state["qq"], model._state["pp"], model.W_
+    return np.sqrt(np.trace(W.T @ qq @ W @ pp)) / model.weight_
+
+
 @pytest.mark.parametrize("name", [*CONFIDENT, "OASIS"])
 def test_learning_one_at_a_time_notes_what_was_predicted_before(name):
     X, _ = digits()
     model = am.OASIS(C=0.01) if name == "OASIS" else CONFIDENT[name]()
     model.fit_triplets(comparisons(np.arange(400), 500, 0), X)
-    told = [model.learn_one(*X[list(triplet)]) for triplet in comparisons(np.arange(400, 800), 80, 1)]
+    told, units = [], []
+    for triplet in comparisons(np.arange(400, 800), 80, 1):
+        units.append(rms_margin(model) if name == "MomentAROMA" else 1.0)
+        told.append(model.learn_one(*X[list(triplet)]))
     model.learn_one(*X[:3], sample_weight=0)  # nobody judged
-    margins = np.array([one.margin for one in told[:64]])
-    stds = None if name == "OASIS" else np.array([one.std for one in told[:64]])
-    assert model.calibration_ == curve_of(margins, stds)
+    margins = np.array([one.margin for one in told[:64]]) / units[:64]
+    stds = None if name == "OASIS" else np.array([one.std for one in told[:64]]) / units[:64]
+    np.testing.assert_allclose(model.calibration_, curve_of(margins, stds), rtol=1e-6)
     assert model.calibration_.n_predictions == 64
 
 
@@ -285,6 +321,9 @@ def test_bad_comparisons_are_refused_and_leave_it_as_it_was():
         lambda header, arrays: arrays["calibration.stds"].fill(-1),
         lambda header, arrays: arrays["calibration.stds"].fill(np.inf),
         lambda header, arrays: arrays["calibration.margins"].fill(np.nan),
+        lambda header, arrays: arrays["calibration.n_learned"].fill(-1),
+        lambda header, arrays: arrays["calibration.n_learned"].fill(np.nan),
+        lambda header, arrays: arrays["calibration.n_learned"].__setitem__(0, 1e9),
         lambda header, arrays: arrays.update({"calibration.margins": np.zeros(700, dtype=np.float32)}),
         lambda header, arrays: arrays.update({"calibration.margins": np.zeros((700, 1))}),
     ],

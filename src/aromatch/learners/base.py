@@ -153,14 +153,17 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Q : array or CSR matrix of shape (n_queries, m)
         P : array or CSR matrix of shape (n_objects, n), default Q
         """
-        margins = self.margins(triplets, Q, P)
-        stds = self.margin_std(triplets, Q, P) if hasattr(self, "margin_std") else None
-        self._noted().add(margins, stds)
+        margins, unit = self.margins(triplets, Q, P), self._unit_of_margins
+        stds = self.margin_std(triplets, Q, P) / unit if hasattr(self, "margin_std") else None
+        self._noted().add(margins / unit, stds, getattr(self, "n_triplets_seen_", 0))
         return self
 
     @property
     def calibration_(self) -> Curve:
-        """The curve that turns margins into probabilities, and the number of predictions that it was made from."""
+        """The curve that turns margins into probabilities, and the number of predictions that it was made from.
+
+        Margins of a `MomentAROMA` are in units of their root mean square over what it has learned.
+        """
         self._check_is_fitted()
         found: Calibration = self.__dict__.get("_calibration") or Calibration()
         return found.curve()
@@ -184,9 +187,9 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         >>> model.calibrate(new[:700], X).probability(new[700:705], X).round(2)
         array([0.96, 0.98, 0.88, 0.88, 0.98])
         """
-        curve = self.calibration_
-        margins = self.margins(triplets, Q, P)
-        return curve.probabilities(margins, self.margin_std(triplets, Q, P) if curve.power else None)
+        curve, unit = self.calibration_, self._unit_of_margins
+        margins = self.margins(triplets, Q, P) / unit
+        return curve.probabilities(margins, self.margin_std(triplets, Q, P) / unit if curve.power else None)
 
     def probability_above(
         self, threshold: ArrayLike, Q: MatrixLike, P: MatrixLike | None, pairs: ArrayLike | None = None
@@ -200,13 +203,19 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         threshold : float, or one for each pair
         Q, P, pairs : as in `pair_score`
         """
-        curve = self.calibration_
+        curve, unit = self.calibration_, self._unit_of_margins
         scores = self.pair_score(Q, P, pairs)
         limits = checks.as_array(threshold, "threshold")
         is_right = limits.dtype.kind in "iuf" and limits.shape in ((), scores.shape)
         if not is_right or not np.isfinite(limits).all():
             raise ValueError(f"threshold must be a number, or {len(scores)} of them, got {threshold!r}")
-        return curve.probabilities(scores - limits, self.pair_std(Q, P, pairs) if curve.power else None)
+        stds = self.pair_std(Q, P, pairs) / unit if curve.power else None
+        return curve.probabilities((scores - limits) / unit, stds)
+
+    @property
+    def _unit_of_margins(self) -> float:
+        """What margins are divided by before they are calibrated, where their size may change from day to day."""
+        return 1.0
 
     def _noted(self) -> Calibration:
         """Give what predictions are noted in."""

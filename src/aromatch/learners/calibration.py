@@ -20,7 +20,8 @@ better, by more than twice the error of the difference: -1 would be the margin i
 deviations tell little that margins do not; but this is seen, too, and not assumed. s0 is the median of s.
 
 Predictions have to be like those that are to be told of. What a model learned from rows that it has met many times
-says little about how right it is for new ones.
+says little about how right it is for new ones. And a model gets better: predictions count as long as it had learned at
+least half of what it has now, if there are some hundreds of them.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ Array = NDArray[np.float64]
 # Predictions that the curve is made from, the last ones; and how many new ones make a new curve.
 _WINDOW, _EVERY = 2**13, 2**6
 _ROOM = _WINDOW + _EVERY
+# A prediction counts if this part of what the model has learned was learned before it; but so many count anyhow.
+_AS_LEARNED, _FEWEST = 0.8, 2**9
 # Below this part of their median, a standard deviation is nothing but rounding.
 _CERTAIN = 1e-6
 _POWERS = (-1.0, -0.5, 0.5, 1.0)
@@ -45,6 +48,9 @@ _POWERS = (-1.0, -0.5, 0.5, 1.0)
 _SLIPS, _MORE_LIKELY = (1e-6, 0.45), 3.0
 # Parts of the predictions that show whether a power is better, and so many standard errors better it must be.
 _PARTS, _ERRORS = 8, 2.0
+
+
+_ROWS = "margins", "stds", "n_learned"
 
 
 class Curve(NamedTuple):
@@ -70,30 +76,35 @@ class Curve(NamedTuple):
 class Calibration:
     """The last predictions of a model, and the curve that they make."""
 
-    def __init__(self, margins: Array | None = None, stds: Array | None = None, n_predictions: int = 0) -> None:
-        # In the order in which they came. At the end of the room the last ones move to its beginning.
-        self._kept, self._end = np.empty((2, 2 * _ROOM)), 0
+    def __init__(self, predictions: Array | None = None, n_predictions: int = 0) -> None:
+        # Margin, standard deviation and triplets learned before, in the order in which they came. At the end of the
+        # room the last ones move to its beginning.
+        self._kept, self._end = np.empty((len(_ROWS), 2 * _ROOM)), 0
         self._curve: Curve | None = None
-        self.n_predictions = 0
-        if margins is not None and stds is not None:
-            self.add(margins, stds)
-            self.n_predictions = n_predictions
+        self.n_predictions = n_predictions
+        if predictions is not None:
+            self._end = predictions.shape[1]
+            self._kept[:, : self._end] = predictions
 
-    def add(self, margins: NDArray[Any], stds: NDArray[Any] | None) -> None:
-        """Note predictions; their standard deviations are None where there are none."""
+    def add(self, margins: NDArray[Any], stds: NDArray[Any] | None, n_learned: float) -> None:
+        """Note predictions of a model that has learned so many triplets; without a distribution `stds` is None."""
         n = min(len(margins), _ROOM)
         self._make_room(n)
-        self._kept[0, self._end : self._end + n] = margins[len(margins) - n :]
-        self._kept[1, self._end : self._end + n] = np.nan if stds is None else stds[len(margins) - n :]
+        here = slice(self._end, self._end + n)
+        self._kept[0, here] = margins[len(margins) - n :]
+        self._kept[1, here] = np.nan if stds is None else stds[len(margins) - n :]
+        self._kept[2, here] = n_learned
         self._end += n
         self.n_predictions += len(margins)
 
-    def add_one(self, margin: float, std: float | None) -> None:
+    def add_one(self, margin: float, std: float | None, n_learned: float) -> None:
         """Note one prediction, in a microsecond."""
         if self._end == 2 * _ROOM:
             self._make_room(1)
-        self._kept[0, self._end] = margin
-        self._kept[1, self._end] = np.nan if std is None else std
+        kept, end = self._kept, self._end
+        kept[0, end] = margin
+        kept[1, end] = np.nan if std is None else std
+        kept[2, end] = n_learned
         self._end += 1
         self.n_predictions += 1
 
@@ -104,7 +115,7 @@ class Calibration:
             self._kept[:, : self._end] = last
 
     def predictions(self) -> Array:
-        """Give margins and standard deviations of the last predictions, all that is needed of them."""
+        """Give the last predictions, all that is needed of them."""
         return self._kept[:, max(0, self._end - _ROOM) : self._end]
 
     def curve(self) -> Curve:
@@ -117,7 +128,10 @@ class Calibration:
             )
         if self._curve is None or self._curve.n_predictions != n_used:
             end = self._end - (self.n_predictions - n_used)
-            margins, stds = self._kept[:, max(0, end - _WINDOW) : end]
+            margins, stds, n_learned = self._kept[:, max(0, end - _WINDOW) : end]
+            n_old = int(np.searchsorted(n_learned, _AS_LEARNED * n_learned[-1]))
+            last = slice(max(0, min(n_old, len(margins) - _FEWEST)), None)
+            margins, stds = margins[last], stds[last]
             self._curve = _curve_of(margins, None if np.isnan(stds).any() else stds, n_used)
         return self._curve
 
@@ -125,23 +139,22 @@ class Calibration:
 
     def to_parts(self) -> tuple[int, dict[str, Array]]:
         """Give what a file has to hold."""
-        margins, stds = self.predictions()
-        return self.n_predictions, {"margins": margins, "stds": stds}
+        return self.n_predictions, dict(zip(_ROWS, self.predictions(), strict=True))
 
     @classmethod
     def from_parts(cls, n_predictions: Any, arrays: dict[str, NDArray[Any]]) -> Self:
         """Put it together, or say in a ValueError what does not fit."""
-        if set(arrays) != {"margins", "stds"} or any(array.dtype != np.float64 for array in arrays.values()):
+        if set(arrays) != set(_ROWS) or not isinstance(n_predictions, int) or isinstance(n_predictions, bool):
             raise ValueError("its calibration is none")
-        margins, stds = arrays["margins"], arrays["stds"]
-        is_count = isinstance(n_predictions, int) and not isinstance(n_predictions, bool)
-        if margins.ndim != 1 or margins.shape != stds.shape or not is_count:
-            raise ValueError("its calibration is none")
-        if len(margins) != min(n_predictions, _ROOM) or not np.isfinite(margins).all():
+        n = min(n_predictions, _ROOM)
+        if any(array.dtype != np.float64 or array.shape != (n,) for array in arrays.values()):
             raise ValueError(f"its calibration has not the predictions that {n_predictions} should leave")
-        if np.isinf(stds).any() or (stds < 0).any():
-            raise ValueError("the standard deviations of its calibration are no such")
-        return cls(margins, stds, n_predictions)
+        margins, stds, n_learned = (arrays[name] for name in _ROWS)
+        if not np.isfinite(margins).all() or np.isinf(stds).any() or (stds < 0).any():
+            raise ValueError("the margins and standard deviations of its calibration are no such")
+        if not np.isfinite(n_learned).all() or (np.diff(n_learned, prepend=0) < 0).any():
+            raise ValueError("the predictions of its calibration are not in their order")
+        return cls(np.stack([margins, stds, n_learned]), n_predictions)
 
 
 def _curve_of(margins: Array, stds: Array | None, n_predictions: int) -> Curve:
@@ -173,18 +186,19 @@ def _slope_and_slips(u: Array) -> tuple[float, float]:
         return float(u @ (expit(a * u) - right))
 
     def unlikely(at: Array) -> float:
-        """Give how unlikely a slope, by its logarithm, and a share of slips make what happened."""
-        sure = at[1] + (1 - 2 * at[1]) * expit(np.exp(at[0]) * u)
-        return -float(right * np.log(sure).sum() + (1 - right) * np.log1p(-sure).sum())
+        """Give how unlikely a slope, by its logarithm, and a share of slips above 0 make what happened."""
+        x, slips = np.exp(at[0]) * u, at[1]
+        good, bad = (np.log(slips + (1 - 2 * slips) * expit(side)).sum() for side in (x, -x))
+        return -float(right * good + (1 - right) * bad)
 
     high = 1.0
     while downhill(high) < 0:
         high *= 2
     slope = float(brentq(downhill, 0.0, high))
-    start = np.log([2 * slope, 1.0])
-    start[1] = 0.05
-    found = minimize(unlikely, start, method="L-BFGS-B", bounds=[(start[0] - 5, start[0] + 5), _SLIPS])
-    if float(found.fun) < unlikely(np.array([np.log(slope), 0.0])) - _MORE_LIKELY:
+    steep = float(np.log(2 * slope))
+    found = minimize(unlikely, [steep, 0.05], method="L-BFGS-B", bounds=[(steep - 5, steep + 5), _SLIPS])
+    without = right * np.logaddexp(0, -slope * u).sum() + (1 - right) * np.logaddexp(0, slope * u).sum()
+    if float(found.fun) < float(without) - _MORE_LIKELY:
         return float(np.exp(found.x[0])), float(found.x[1])
     return slope, 0.0
 

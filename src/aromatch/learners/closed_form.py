@@ -136,6 +136,12 @@ class Solution:
         return np.ascontiguousarray(self._objects.times(left.T).T)
 
     @cached_property
+    def typical_margin(self) -> float:
+        """The root of ``E[(q'Wp)^2]``, as if queries and differences were independent; 1 when there are none."""
+        qq, pp = self.state["qq"] / self._weight, self.state["pp"] / self._weight
+        return float(np.sqrt(max(0.0, float(np.vdot(qq @ self.W, self.W @ pp))))) or 1.0
+
+    @cached_property
     def W_of_known(self) -> Array | None:
         """The same from rows that were not held out; None when there are none, or all were taken as they came."""
         learned = float(self.state["learn_weight"][0]) if "learn_weight" in self.state else 0.0

@@ -316,6 +316,10 @@ class MomentAROMA(TripletLearner):
     # -- inside -------------------------------------------------------------------------------------------
 
     @property
+    def _unit_of_margins(self) -> float:
+        return self._solution.typical_margin  # another lam makes another scale of W
+
+    @property
     def _W_of_known_rows(self) -> Array | None:
         return self._solution.W_of_known
 
