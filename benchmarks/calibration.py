@@ -81,6 +81,9 @@ def compute(name, learner, way, number):
             model.partial_fit_triplets(piece, Q, P)
         told = judged(split.y_test, N_TOLD), split.X_test, P
     margins, found = model.margins(*told), model.probability(*told)
+    queries, good, other = told[0].T
+    limits = model.pair_score(*told[1:], np.column_stack([queries, other]))
+    above = model.probability_above(limits, *told[1:], np.column_stack([queries, good]))
     is_told = margins != 0
     right, sure = margins[is_told] > 0, np.maximum(found, 1 - found)[is_told]
     parts = reliability(found)
@@ -91,6 +94,7 @@ def compute(name, learner, way, number):
         "split": number,
         "right": float(right.mean()),
         "gap": parts.largest_gap,
+        "gap_above": reliability(above).largest_gap,
         "raw_gap": reliability(norm.cdf(margins / np.maximum(model.margin_std(*told), 1e-300))).largest_gap,
         "by_margin": float(roc_auc_score(right, np.abs(margins[is_told]))),
         "by_probability": float(roc_auc_score(right, sure)),
@@ -132,8 +136,8 @@ def make_page(results, versions):
             "",
             f"## {way.capitalize()}",
             "",
-            "| collection | learner | right | gap | raw | by margin | by probability | power of the std | slips |",
-            "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+            "| collection | learner | right | gap | raw | by margin | by probability | slips |",
+            "|---|---|---:|---:|---:|---:|---:|---:|",
         ]
         for name in NAMES:
             for learner in LEARNERS:
@@ -141,11 +145,10 @@ def make_page(results, versions):
                 if not here:
                     continue
                 gaps = [r["gap"] for r in here]
-                powers = ", ".join(f"{power:g}" for power in dict.fromkeys(r["curve"]["power"] for r in here))
                 lines.append(
                     f"| {COLLECTIONS[name].title} | {learner} | {mean(here, 'right'):.3f} "
                     f"| {np.mean(gaps):.3f} ({max(gaps):.3f}) | {mean(here, 'raw_gap'):.3f} "
-                    f"| {mean(here, 'by_margin'):.4f} | {mean(here, 'by_probability'):.4f} | {powers} "
+                    f"| {mean(here, 'by_margin'):.4f} | {mean(here, 'by_probability'):.4f} "
                     f"| {np.mean([r['curve']['slips'] for r in here]):.3f} |"
                 )
     lines += ["", "![What was told against what came true](results/calibration.png)", ""]

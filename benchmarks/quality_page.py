@@ -139,6 +139,8 @@ def part_of(results, name):
                 factor = results.seconds(name, theirs, n) / results.seconds(name, ours, n)
                 line += f"; {theirs} takes {factor:.1f} times as long"
             parts.append(f"{line}.")
+    if name in results.times:
+        parts += [quickest_ahead(results, name, theirs, n) for theirs in from_triplets if "torch" in theirs]
     linear = [method for method in LINEAR_FROM_LABELS if method in results.cells[name]]
     if linear and collection.bars:
         best = [
@@ -150,6 +152,24 @@ def part_of(results, name):
             f"instead of triplets. The best of them has {', '.join(best)}."
         )
     return parts
+
+
+def quickest_ahead(results, name, theirs, n):
+    """Tell which closed form, from these triplets or some of them, is the first to be ahead of a model in torch."""
+    ahead = [
+        (results.seconds(name, ours, at), ours, at)
+        for ours in results.methods(name, ("triplets",))
+        for at in results.at(name, ours)
+        if ours.startswith(CLOSED_FORM) and at <= n
+        if all(results.mean(name, ours, m, at).mean >= results.mean(name, theirs, m, n).mean for m in MEASURES)
+    ]
+    if not ahead:
+        return f"None is ahead of {theirs} from {n:,} triplets in all three measures."
+    seconds, ours, at = min(ahead)
+    return (
+        f"The quickest that is ahead of {theirs} from {n:,} triplets in all three measures is {ours} from {at:,} of "
+        f"them, which takes 1/{results.seconds(name, theirs, n) / seconds:.1f} of its seconds."
+    )
 
 
 def summary_of(results):

@@ -73,6 +73,26 @@ def test_ways_to_draw_are_compared(quality):
     assert cells[0]["found"] != cells[1]["found"]
 
 
+def test_the_quickest_that_is_ahead_is_named_with_what_it_takes_of_the_time(quality):
+    import quality_page
+
+    def cells(method, values):
+        found = [
+            {"n_triplets": n, **dict.fromkeys(quality.MEASURES, v)} for n, v in zip((150, 300), values, strict=True)
+        ]
+        return {"collection": "toy", "method": method, "found": found, "setting": {}, "test_ratio": 0.5}
+
+    torch = "two towers (torch)"
+    found = [cells(torch, (0.5, 0.6)), cells("MomentAROMA", (0.59, 0.7)), cells("MomentAROMA refined", (0.6, 0.8))]
+    seconds = {torch: [10.0, 20.0], "MomentAROMA": [1.0, 5.0], "MomentAROMA refined": [4.0, 8.0]}
+    results = quality.Results(found, [{"collection": "toy", "seconds": seconds}])
+    told = quality_page.quickest_ahead(results, "toy", torch, 300)
+    assert "is MomentAROMA refined from 150 of them, which takes 1/5.0 of its seconds" in told
+    found[0] = cells(torch, (0.5, 0.9))
+    results = quality.Results(found, [{"collection": "toy", "seconds": seconds}])
+    assert quality_page.quickest_ahead(results, "toy", torch, 300).startswith(f"None is ahead of {torch}")
+
+
 @pytest.mark.parametrize("sampler", ["balanced", "harder"])
 def test_draws_are_triplets_of_labels_and_harder_ones_are_near(quality, sampler):
     import quality_sampling

@@ -257,7 +257,8 @@ def reliability(probabilities: ArrayLike, n_parts: int = 10) -> Reliability:
     """
     given = as_array(probabilities, "probabilities")
     n_parts = check_integer(n_parts, "n_parts", at_least=1)
-    if given.ndim != 1 or len(given) < n_parts or not ((given >= 0) & (given <= 1)).all():
+    is_right = given.dtype.kind in "iuf" and given.ndim == 1 and len(given) >= n_parts
+    if not is_right or not ((given >= 0) & (given <= 1)).all():
         raise ValueError(f"probabilities must be at least {n_parts} numbers from 0 to 1 in one dimension")
     sure, came_true = np.maximum(given, 1 - given), np.where(given == 0.5, 0.5, given > 0.5)
     parts = np.array_split(np.argsort(sure, kind="stable"), n_parts)

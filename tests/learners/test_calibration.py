@@ -1,7 +1,9 @@
 """Probabilities that are as right as they say."""
 
 import json
+import pickle
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 import aromatch as am
 from aromatch.evaluation import reliability
 from aromatch.learners import LEARNERS
-from aromatch.learners.calibration import Calibration, Curve
+from aromatch.learners.calibration import Calibration
 from aromatch.store import ModelFileError, read_model, write_model
 
 CONFIDENT = {
@@ -25,127 +27,128 @@ CONFIDENT = {
 
 
 def judged(n, truth, seed=0):
-    """Margins and deviations of comparisons of which a share given by `truth` comes out as the margin says."""
+    """Margins of comparisons of which a share given by `truth` comes out as the margin says."""
     rng = np.random.default_rng(seed)
-    margins, stds = rng.normal(size=n), rng.uniform(0.2, 2.0, size=n)
-    sizes = np.abs(margins)
-    return np.where(rng.random(n) < truth(sizes, stds), sizes, -sizes), stds
+    sizes = np.abs(rng.normal(size=n))
+    return np.where(rng.random(n) < truth(sizes), sizes, -sizes)
 
 
 def logistic(x):
     return 1 / (1 + np.exp(-x))
 
 
-def curve_of(margins, stds):
+def curve_of(margins):
     calibration = Calibration()
-    calibration.add(margins, stds, 0)
+    calibration.add(margins, 0)
     return calibration.curve()
 
 
+def same(curve, other):
+    """Whether two curves give the same probabilities."""
+    return curve[:2] == other[:2]
+
+
 @pytest.mark.parametrize("n", [64, 640, 4096])
-def test_the_slope_makes_what_happened_most_likely_with_one_mistake_for_no_reason(n):
-    margins, _ = judged(n, lambda m, s: logistic(2 * m))
+@pytest.mark.parametrize("unit", [1.0, 1e-100, 1e100])
+def test_the_slope_makes_what_happened_most_likely_with_one_mistake_for_no_reason(n, unit):
+    margins = judged(n, lambda m: logistic(2 * m))
 
     def unlikely(a):
         right = (n + 1) / (n + 2)
         return (right * np.logaddexp(0, -a * margins) + (1 - right) * np.logaddexp(0, a * margins)).sum()
 
     expected = minimize_scalar(unlikely, bounds=(0, 50), method="bounded", options={"xatol": 1e-9}).x
-    assert curve_of(margins, None).slope == pytest.approx(expected, rel=1e-6)
+    assert curve_of(unit * margins).slope * unit == pytest.approx(expected, rel=1e-6)
 
 
 def test_probabilities_come_true_on_comparisons_that_were_not_used():
-    curve = curve_of(*judged(4096, lambda m, s: logistic(3 * m)))
+    curve = curve_of(judged(4096, lambda m: logistic(3 * m)))
     assert curve.slope == pytest.approx(3, rel=0.15)
-    assert curve.power == 0
-    assert reliability(curve.probabilities(*judged(50_000, lambda m, s: logistic(3 * m), seed=1))).largest_gap < 0.03
-
-
-def test_deviations_are_used_where_they_tell_right_from_wrong():
-    truth = lambda m, s: logistic(m / s)  # noqa: E731
-    curve = curve_of(*judged(4096, truth))
-    assert curve.power == -1
-    margins, stds = judged(50_000, truth, seed=1)
-    found = curve.probabilities(margins, stds)
-    assert reliability(found).largest_gap < 0.03
-    sure, right = np.maximum(found, 1 - found), margins > 0
-    assert roc_auc_score(right, sure) > roc_auc_score(right, np.abs(margins)) + 0.02
-    assert curve_of(*judged(4096, lambda m, s: logistic(2 * m * s))).power == 1
+    assert curve.slips == 0
+    assert (curve.n_used, curve.n_predictions) == (4096, 4096)
+    assert reliability(curve.probabilities(judged(50_000, lambda m: logistic(3 * m), seed=1))).largest_gap < 0.03
 
 
 def test_judgements_that_go_against_any_margin_are_allowed_for():
-    truth = lambda m, s: 0.1 + 0.8 * logistic(6 * m)  # noqa: E731
-    curve = curve_of(*judged(4096, truth))
+    truth = lambda m: 0.1 + 0.8 * logistic(6 * m)  # noqa: E731
+    curve = curve_of(judged(4096, truth))
     assert curve.slips == pytest.approx(0.1, abs=0.02)
     assert curve.slope == pytest.approx(6, rel=0.25)
-    assert reliability(curve.probabilities(*judged(50_000, truth, seed=1))).largest_gap < 0.03
-    assert curve_of(*judged(4096, lambda m, s: logistic(6 * m))).slips == 0
+    assert reliability(curve.probabilities(judged(50_000, truth, seed=1))).largest_gap < 0.03
+    assert curve_of(judged(4096, lambda m: logistic(6 * m))).slips == 0
 
 
-def test_what_is_no_better_than_chance_is_told_as_such():
-    margins, stds = judged(4096, lambda m, s: np.full(len(m), 0.45))
-    curve = curve_of(margins, stds)
-    assert curve.slope == 0
-    np.testing.assert_array_equal(curve.probabilities(margins, stds), 0.5)
-    np.testing.assert_array_equal(curve_of(np.zeros(64), np.ones(64)).probabilities(np.ones(3), np.ones(3)), 0.5)
+@pytest.mark.parametrize(
+    "margins",
+    [
+        judged(4096, lambda m: np.full(len(m), 0.4)),
+        np.zeros(64),
+        np.full(64, 1e-310),
+        -np.ones(64),
+        np.tile([0.1, 0.2, -0.3], 64),
+    ],
+)
+def test_what_is_no_better_than_chance_is_told_as_such(margins):
+    np.testing.assert_allclose(curve_of(margins).probabilities(np.array([-2.0, 0.0, 0.1])), 0.5, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_predictions_that_balance_break_nothing(seed):
+    half = np.random.default_rng(seed).normal(size=64)
+    margins = np.random.default_rng(seed).permutation(np.concatenate([half, -half]))
+    np.testing.assert_allclose(curve_of(margins).probabilities(np.ones(1)), 0.5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [64, 512, 4096])
+@pytest.mark.parametrize("outlier", [-60.0, -1e6, 1e6])
+def test_a_single_huge_margin_decides_nothing(n, outlier):
+    margins = judged(n, lambda m: logistic(3 * m))
+    clean = curve_of(margins).probabilities(np.ones(1))[0]
+    margins[n // 2] = outlier
+    assert curve_of(margins).probabilities(np.ones(1))[0] == pytest.approx(clean, abs=0.09)
 
 
 def test_a_few_that_all_came_true_do_not_make_certain():
-    curve = curve_of(np.ones(64), None)
-    assert curve.probabilities(np.ones(1), None)[0] == pytest.approx(65 / 66)
-    assert curve_of(np.ones(4096), None).probabilities(np.ones(1), None)[0] == pytest.approx(4097 / 4098)
+    assert curve_of(np.ones(64)).probabilities(np.ones(1))[0] == pytest.approx(65 / 66)
+    assert curve_of(np.ones(4096)).probabilities(np.ones(1))[0] == pytest.approx(4097 / 4098)
 
 
 def test_the_last_predictions_count():
     calibration = Calibration()
-    calibration.add(*judged(20_000, lambda m, s: logistic(0.5 * m)), 0)
-    late = judged(8192, lambda m, s: logistic(4 * m))
-    calibration.add(*late, 0)
-    found, alone = calibration.curve(), curve_of(*late)
-    assert found.n_predictions == 28_160  # all but the last 32, which make no new curve yet
-    assert found.slope == pytest.approx(alone.slope, rel=0.05)
+    calibration.add(judged(20_000, lambda m: logistic(0.5 * m)), 0)
+    late = judged(8192, lambda m: logistic(4 * m))
+    calibration.add(late, 0)
+    assert same(calibration.curve(), curve_of(late))
+    assert (calibration.curve().n_used, calibration.curve().n_predictions) == (8192, 28_192)
 
 
-def test_predictions_count_while_most_of_what_is_learned_was_learned_before_and_some_hundreds_anyhow():
-    early, late = (judged(n, lambda m, s: logistic(2 * m), seed=n) for n in (3_072, 1_024))
-    found, fewer = Calibration(), Calibration()
-    for calibration, n_late in ((found, 1_024), (fewer, 256)):
-        calibration.add(*early, 790)
-        calibration.add(*(values[:n_late] for values in late), 1_000)
-    assert found.curve()[:4] == curve_of(*late)[:4]
-    last = [np.concatenate([a[-256:], b[:256]]) for a, b in zip(early, late, strict=True)]
-    assert fewer.curve()[:4] == curve_of(*last)[:4]
-    near = Calibration()
-    near.add(*early, 810)
-    near.add(*late, 1_000)
-    assert near.curve()[:4] == curve_of(*(np.concatenate(both) for both in zip(early, late, strict=True)))[:4]
-
-
-def test_another_lam_does_not_change_what_a_margin_means():
-    X, _ = digits()
-    model = am.MomentAROMA(1e-2).fit_triplets(comparisons(np.arange(600), 3_000, 0), X)
-    model.calibrate(comparisons(np.arange(600, 1_200), 4_000, 1), X)
-    new = comparisons(np.arange(1_200, 1_700), 10_000, 2)
-    assert reliability(model.probability(new, X)).largest_gap < 0.05
-    before = np.median(np.abs(model.margins(new, X)))
-    model.lam = 3e-2
-    assert np.median(np.abs(model.margins(new, X))) < 0.6 * before
-    assert reliability(model.probability(new, X)).largest_gap < 0.05
+@pytest.mark.parametrize(("learned", "counts"), [(740, False), (760, True), (1_330, True), (1_340, False)])
+def test_predictions_count_when_about_as_much_was_learned_and_some_hundreds_in_any_case(learned, counts):
+    early, late = (judged(n, lambda m: logistic(2 * m), seed=n) for n in (3_072, 1_024))
+    both = Calibration()
+    both.add(early, learned)
+    both.add(late, 1_000)
+    assert same(both.curve(), curve_of(np.concatenate([early, late]) if counts else late))
+    assert both.curve().n_learned == 1_000
+    few = Calibration()
+    few.add(early, learned)
+    few.add(late[:100], 1_000)
+    assert same(few.curve(), curve_of(np.concatenate([early if counts else early[-156:], late[:100]])))
 
 
 @settings(max_examples=30, deadline=None)
-@given(cuts=st.lists(st.integers(1, 3000), min_size=1, max_size=8), seed=st.integers(0, 9))
+@given(cuts=st.lists(st.integers(1, 6000), min_size=1, max_size=8), seed=st.integers(0, 9))
 def test_predictions_one_by_one_in_pieces_or_all_at_once_make_the_same_curve(cuts, seed):
-    margins, stds = judged(sum(cuts), lambda m, s: logistic(m), seed=seed)
+    margins = judged(sum(cuts), lambda m: logistic(m), seed=seed)
     whole, pieces, single = Calibration(), Calibration(), Calibration()
-    whole.add(margins, stds, 7)
-    for piece in np.split(np.arange(len(margins)), np.cumsum(cuts)[:-1]):
-        pieces.add(margins[piece], stds[piece], 7)
-    for margin, std in zip(margins.tolist(), stds.tolist(), strict=True):
-        single.add_one(margin, std, 7)
-    np.testing.assert_array_equal(whole.predictions(), pieces.predictions())
-    np.testing.assert_array_equal(whole.predictions(), single.predictions())
-    np.testing.assert_array_equal(whole.predictions()[0], margins[-8256:])
+    whole.add(margins, 7)
+    for piece in np.split(margins, np.cumsum(cuts)[:-1]):
+        pieces.add(piece, 7)
+    for margin in margins.tolist():
+        single.add_one(margin, 7)
+    for other in (pieces, single):
+        np.testing.assert_array_equal(whole.predictions(), other.predictions())
+    np.testing.assert_array_equal(whole.predictions()[0], margins[-8192:])
     if len(margins) >= 64:
         assert whole.curve() == pieces.curve() == single.curve()
 
@@ -182,24 +185,33 @@ def test_probabilities_of_a_learner_come_true_for_rows_that_it_has_not_seen(name
 
 def rms_margin(model):
     """The size of margins, from the sums of the triplets."""
-    qq, pp, W = model._state["qq"], model._state["pp"], model.W_
-    return np.sqrt(np.trace(W.T @ qq @ W @ pp)) / model.weight_
+    qq, pp, W = (array.astype(np.longdouble) for array in (model._state["qq"], model._state["pp"], model.W_))
+    return float(np.sqrt(np.trace(W.T @ qq @ W @ pp)) / model.weight_)
 
 
-@pytest.mark.parametrize("name", [*CONFIDENT, "OASIS"])
+@pytest.mark.parametrize("name", [*CONFIDENT, "OASIS", "auto"])
 def test_learning_one_at_a_time_notes_what_was_predicted_before(name):
     X, _ = digits()
-    model = am.OASIS(C=0.01) if name == "OASIS" else CONFIDENT[name]()
+    others = {"OASIS": lambda: am.OASIS(C=0.01), "auto": lambda: am.MomentAROMA("auto")}
+    model = {**CONFIDENT, **others}[name]()
     model.fit_triplets(comparisons(np.arange(400), 500, 0), X)
-    told, units = [], []
+    margins = []
     for triplet in comparisons(np.arange(400, 800), 80, 1):
-        units.append(rms_margin(model) if name == "MomentAROMA" else 1.0)
-        told.append(model.learn_one(*X[list(triplet)]))
+        unit = rms_margin(model) if name == "auto" else 1.0  # another lam makes another scale
+        margins.append(model.learn_one(*X[list(triplet)]).margin / unit)
     model.learn_one(*X[:3], sample_weight=0)  # nobody judged
-    margins = np.array([one.margin for one in told[:64]]) / units[:64]
-    stds = None if name == "OASIS" else np.array([one.std for one in told[:64]]) / units[:64]
-    np.testing.assert_allclose(model.calibration_, curve_of(margins, stds), rtol=1e-6)
-    assert model.calibration_.n_predictions == 64
+    np.testing.assert_allclose(model.calibration_[:4], curve_of(np.array(margins))[:4], rtol=1e-6)
+    assert model.calibration_.n_learned == 579
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-60, 1e40])
+def test_the_unit_of_margins_is_their_size(scale):
+    X, _ = digits()
+    triplets = comparisons(np.arange(600), 20_000, 0, wrong=0)
+    model = am.MomentAROMA("auto").fit_triplets(triplets, scale * X)
+    assert model._unit_of_margins == pytest.approx(rms_margin(model), rel=1e-9)
+    typical = np.sqrt(np.mean(model.margins(triplets, scale * X) ** 2))
+    assert 0.4 * typical < model._unit_of_margins < typical  # queries and differences are not independent here
 
 
 def test_predicting_and_then_learning_pieces_is_the_same_as_one_at_a_time():
@@ -246,6 +258,35 @@ def test_every_similarity_can_be_calibrated_saved_and_copied(learner, tmp_path):
     assert model.fit(X[:150], y[:150]).__dict__.get("_calibration") is None
 
 
+def test_a_model_that_is_mapped_from_a_file_learns_on_and_what_is_pickled_holds_predictions_only(tmp_path):
+    model, X = calibrated()
+    joblib.dump(model, tmp_path / "model")
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r")
+    for one in (model, mapped):
+        one.calibrate([[0, 1, 2]], X)
+        one.learn_one(*X[:3])
+    assert mapped.calibration_ == model.calibration_
+    fresh = am.DiagonalAROMA().fit_triplets([], X)
+    size = len(pickle.dumps(fresh))
+    fresh.learn_one(*X[:3])
+    assert len(pickle.dumps(fresh)) < size + 1_000
+
+
+def test_nothing_to_predict_is_noted_nowhere():
+    X, _ = digits()
+    model = am.DiagonalAROMA().fit_triplets([[0, 1, 2]], X)
+    assert model.calibrate(np.empty((0, 3), dtype=int), X).__dict__.get("_calibration") is None
+
+
+def test_after_forgetting_what_was_predicted_long_ago_counts_no_more():
+    X, _ = digits()
+    model = am.MomentAROMA(1e-2).fit_triplets(comparisons(np.arange(600), 3_000, 0), X)
+    model.calibrate(comparisons(np.arange(600, 1_200), 1_000, 1), X)
+    model.forget(0.9)
+    model.calibrate(comparisons(np.arange(600, 1_200), 300, 2), X)
+    assert model.calibration_.n_used == 300
+
+
 def test_other_models_made_of_it_have_seen_no_predictions():
     X, y = digits()
     model = am.MomentAROMA("auto").fit(X[:200], y[:200]).calibrate(comparisons(np.arange(200, 600), 700, 1), X)
@@ -271,7 +312,7 @@ def test_reading_leaves_the_file_as_it_was(tmp_path):
 
 
 def test_a_score_above_a_threshold_is_a_comparison_with_an_object_of_that_score():
-    model, X = calibrated(am.OASIS)
+    model, X = calibrated()
     triplets = comparisons(np.arange(600, 900), 50, 2)
     others = model.pair_score(X, None, triplets[:, [0, 2]])
     found = model.probability_above(others, X, None, triplets[:, :2])
@@ -279,15 +320,6 @@ def test_a_score_above_a_threshold_is_a_comparison_with_an_object_of_that_score(
     scores = model.pair_score(X, None, triplets[:, :2])
     found = model.probability_above(0.3, X, None, triplets[:, :2])
     assert ((found > 0.5) == (scores > 0.3)).all()
-
-
-def test_a_score_above_a_threshold_is_weighed_by_its_own_deviation():
-    model, X = calibrated()
-    model._calibration._curve = Curve(2.0, -1.0, 0.5, 0.0, model.calibration_.n_predictions)
-    score, std = model.pair_score(X[:1], X[1:2])[0], model.pair_std(X[:1], X[1:2])[0]
-    assert model.probability_above(0.1, X[:1], X[1:2])[0] == pytest.approx(logistic(2 * (score - 0.1) * 0.5 / std))
-    margin, std = model.margins([[0, 1, 2]], X)[0], model.margin_std([[0, 1, 2]], X)[0]
-    assert model.probability([[0, 1, 2]], X)[0] == pytest.approx(logistic(2 * margin * 0.5 / std))
 
 
 @pytest.mark.parametrize("threshold", ["high", [0.1, 0.2], np.nan, [[0.1]]])
@@ -315,15 +347,13 @@ def test_bad_comparisons_are_refused_and_leave_it_as_it_was():
         lambda header, arrays: header.update(n_predictions="many"),
         lambda header, arrays: header.update(n_predictions=True),
         lambda header, arrays: header.pop("n_predictions"),
-        lambda header, arrays: arrays.pop("calibration.stds"),
-        lambda header, arrays: arrays.update({"calibration.more": np.zeros(3)}),
-        lambda header, arrays: arrays.update({"calibration.stds": np.zeros(3)}),
-        lambda header, arrays: arrays["calibration.stds"].fill(-1),
-        lambda header, arrays: arrays["calibration.stds"].fill(np.inf),
+        lambda header, arrays: [arrays.pop(f"calibration.{name}") for name in ("margins", "n_learned")],
+        lambda header, arrays: arrays.pop("calibration.n_learned"),
+        lambda header, arrays: arrays.update({"calibration.more": np.zeros(700)}),
+        lambda header, arrays: arrays.update({"calibration.n_learned": np.zeros(3)}),
         lambda header, arrays: arrays["calibration.margins"].fill(np.nan),
         lambda header, arrays: arrays["calibration.n_learned"].fill(-1),
-        lambda header, arrays: arrays["calibration.n_learned"].fill(np.nan),
-        lambda header, arrays: arrays["calibration.n_learned"].__setitem__(0, 1e9),
+        lambda header, arrays: arrays["calibration.n_learned"].fill(np.inf),
         lambda header, arrays: arrays.update({"calibration.margins": np.zeros(700, dtype=np.float32)}),
         lambda header, arrays: arrays.update({"calibration.margins": np.zeros((700, 1))}),
     ],
@@ -352,6 +382,6 @@ def test_reliability_counts_what_came_true_in_parts_of_the_same_size():
         assert observed == pytest.approx((given_ones[part] > 0.5).mean())
     assert found.largest_gap == np.abs(found.predicted - found.observed).max()
     assert reliability([0.5] * 10, n_parts=1).largest_gap == 0
-    for bad in ([0.5], [0.5, 2.0], [[0.5, 0.5]], [0.5, np.nan]):
+    for bad in ([0.5], [0.5, 2.0], [[0.5, 0.5]], [0.5, np.nan], ["a", "b"], [1j, 1j], [None, None]):
         with pytest.raises(ValueError, match="probabilities must be at least 2 numbers from 0 to 1"):
             reliability(bad, n_parts=2)

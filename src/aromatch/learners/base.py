@@ -143,8 +143,9 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Predict comparisons that were not learned, and note how the predictions came out, for `probability`.
 
         Nothing is learned from them. `learn_one` does the same with every judgement before it learns it, and a stream
-        in pieces can: ``model.calibrate(piece, Q, P).partial_fit_triplets(piece, Q, P)``. The last 8,192 predictions
-        count. Rows should be as new to the model as those that it will be asked about.
+        in pieces can: ``model.calibrate(piece, Q, P).partial_fit_triplets(piece, Q, P)``. Of the last 8,192 predictions
+        those count for which the model had learned about as much as for the last. Rows should be as new to the model as
+        those that it will be asked about. Who has learned much since should calibrate anew.
 
         Parameters
         ----------
@@ -153,16 +154,16 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Q : array or CSR matrix of shape (n_queries, m)
         P : array or CSR matrix of shape (n_objects, n), default Q
         """
-        margins, unit = self.margins(triplets, Q, P), self._unit_of_margins
-        stds = self.margin_std(triplets, Q, P) / unit if hasattr(self, "margin_std") else None
-        self._noted().add(margins / unit, stds, getattr(self, "n_triplets_seen_", 0))
+        margins = self.margins(triplets, Q, P)
+        if len(margins):
+            self._noted().add(margins / self._unit_of_margins, self._learned_so_far)
         return self
 
     @property
     def calibration_(self) -> Curve:
-        """The curve that turns margins into probabilities, and the number of predictions that it was made from.
+        """The curve that turns margins into probabilities, and what it was made from.
 
-        Margins of a `MomentAROMA` are in units of their root mean square over what it has learned.
+        Margins of a `MomentAROMA` that chooses lam are in units of about their root mean square.
         """
         self._check_is_fitted()
         found: Calibration = self.__dict__.get("_calibration") or Calibration()
@@ -187,9 +188,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         >>> model.calibrate(new[:700], X).probability(new[700:705], X).round(2)
         array([0.96, 0.98, 0.88, 0.88, 0.98])
         """
-        curve, unit = self.calibration_, self._unit_of_margins
-        margins = self.margins(triplets, Q, P) / unit
-        return curve.probabilities(margins, self.margin_std(triplets, Q, P) / unit if curve.power else None)
+        return self.calibration_.probabilities(self.margins(triplets, Q, P) / self._unit_of_margins)
 
     def probability_above(
         self, threshold: ArrayLike, Q: MatrixLike, P: MatrixLike | None, pairs: ArrayLike | None = None
@@ -203,19 +202,22 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         threshold : float, or one for each pair
         Q, P, pairs : as in `pair_score`
         """
-        curve, unit = self.calibration_, self._unit_of_margins
         scores = self.pair_score(Q, P, pairs)
         limits = checks.as_array(threshold, "threshold")
         is_right = limits.dtype.kind in "iuf" and limits.shape in ((), scores.shape)
         if not is_right or not np.isfinite(limits).all():
             raise ValueError(f"threshold must be a number, or {len(scores)} of them, got {threshold!r}")
-        stds = self.pair_std(Q, P, pairs) / unit if curve.power else None
-        return curve.probabilities((scores - limits) / unit, stds)
+        return self.calibration_.probabilities((scores - limits) / self._unit_of_margins)
 
     @property
     def _unit_of_margins(self) -> float:
         """What margins are divided by before they are calibrated, where their size may change from day to day."""
         return 1.0
+
+    @property
+    def _learned_so_far(self) -> float:
+        """How much the model has learned, by any measure of its own."""
+        return 0.0
 
     def _noted(self) -> Calibration:
         """Give what predictions are noted in."""

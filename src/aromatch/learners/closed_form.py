@@ -138,8 +138,12 @@ class Solution:
     @cached_property
     def typical_margin(self) -> float:
         """The root of ``E[(q'Wp)^2]``, as if queries and differences were independent; 1 when there are none."""
-        qq, pp = self.state["qq"] / self._weight, self.state["pp"] / self._weight
-        return float(np.sqrt(max(0.0, float(np.vdot(qq @ self.W, self.W @ pp))))) or 1.0
+        sizes = [float(np.abs(array).max()) for array in (self.W, self.state["qq"], self.state["pp"])]
+        if not all(sizes):
+            return 1.0
+        W, qq, pp = (a / size for a, size in zip((self.W, self.state["qq"], self.state["pp"]), sizes, strict=True))
+        square = max(0.0, float(np.vdot(qq @ W, W @ pp)))  # of numbers that neither overflow nor vanish
+        return sizes[0] * np.sqrt(sizes[1] / self._weight) * np.sqrt(sizes[2] / self._weight) * np.sqrt(square) or 1.0
 
     @cached_property
     def W_of_known(self) -> Array | None:

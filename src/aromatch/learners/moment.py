@@ -317,7 +317,12 @@ class MomentAROMA(TripletLearner):
 
     @property
     def _unit_of_margins(self) -> float:
-        return self._solution.typical_margin  # another lam makes another scale of W
+        # Another lam makes another scale of W.
+        return self._solution.typical_margin if self._holds_out else 1.0
+
+    @property
+    def _learned_so_far(self) -> float:
+        return float(self._state["weight"][0])
 
     @property
     def _W_of_known_rows(self) -> Array | None:

@@ -201,13 +201,13 @@ class TripletLearner(Similarity):
         block = Block(query, good, bad, _TRIPLET_ZERO, weights, record)
         squares = query_square, max(good_square, bad_square)
         check_scale(block, *squares, r, ready.precision, ready.largest_scale, type(self).__name__)
-        unit = self._unit_of_margins  # of the model that predicts
+        unit, learned = self._unit_of_margins, self._learned_so_far  # of the model that predicts
         if self._learn(block) == 0:
             raise FloatingPointError(f"triplet 0: {self._breaks_by}; the model is as it was before. {self._remedy}")
         margin, variance, updated = record[0].tolist()
         std = sqrt(variance) if hasattr(self, "_variances") else None
         if weight > 0:
-            self._noted().add_one(margin / unit, None if std is None else std / unit, self._state["counts"][0])
+            self._noted().add_one(margin / unit, learned)
         return Judgement(margin, std, max(0.0, 1.0 - margin), bool(updated))
 
     def grow(self, m: int, n: int | None = None) -> Self:
@@ -370,6 +370,10 @@ class TripletLearner(Similarity):
         return _roots(self._over_pairs(self._variances, Q, P, check_triplets(triplets, Q, P)))
 
     # -- inside -------------------------------------------------------------------------------------------
+
+    @property
+    def _learned_so_far(self) -> float:
+        return float(self._state["counts"][0])
 
     @property
     def _counts(self) -> NDArray[np.int64]:
