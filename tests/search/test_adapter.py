@@ -40,6 +40,16 @@ def taught(adapter, X, y, rows, seed=0, clicks=True):
     return log
 
 
+def convinced(adapter):
+    """Let an adapter have seen that what it learns helps."""
+    generator = np.random.default_rng(0)
+    for _ in range(100):
+        base, learned = generator.normal(size=(2, 6))
+        adapter._watch.judged(base, learned, base + learned > 0)
+    assert adapter.blend_ > 0.9
+    return adapter
+
+
 # -- an oracle --------------------------------------------------------------------------------------------------------
 
 
@@ -125,6 +135,9 @@ class SlowAdapter:
         those = [value for value, counts in zip(self.nearness, has_good, strict=True) if counts]
         far, middle = np.quantile(those, 0.05), np.median(those)
         trust *= np.clip((nearness - (2 * far - middle)) / (middle - far), 0, 1)
+        same = [j for j, (q, _) in enumerate(self.judged) if np.array_equal(q, query) and has_good[j]]
+        if same:
+            trust = max(trust, 0.8)
         length = np.linalg.norm(mean)
         everyone = list(objects)
         for j, (q, _) in enumerate(self.judged):
@@ -141,6 +154,8 @@ class SlowAdapter:
                 total = sum(weight for _, weight in voters[number])
                 for j, weight in voters[number]:
                     direction += w * known(number) * weight / total * asks[j]
+        if same:  # as much as all others together
+            direction += np.sum(weights) * asks[same[0]]
         norm = np.linalg.norm(direction)
         return trust, direction / norm if norm else direction
 
@@ -149,7 +164,9 @@ class SlowAdapter:
         rows = []
         for q in Q:
             trust, direction = self.view(q)
-            rows.append(P @ (q + blend * trust * np.linalg.norm(q) * direction))
+            mean = self.P.mean(axis=0)
+            apart = q - (q @ mean) * mean / (mean @ mean)  # what tells objects apart
+            rows.append(P @ (q + 0.5 * blend * trust * np.linalg.norm(apart) * direction))
         return np.array(rows)
 
 
@@ -164,8 +181,7 @@ def test_scores_are_those_of_the_slow_adapter(container, base, seed):
     for kind, query, *rest in taught(adapter, X, y, [*rows, *rows[:3]], seed):
         getattr(slow, kind)(query, *rest)
     Q = np.concatenate([X[:15], clusters(seed=seed, spread=1.2)[0] + 0.1])
-    blend = adapter.blend_
-    assert blend > 0.2
+    blend = convinced(adapter).blend_
     expected = slow.similarity(Q, X, blend)
     np.testing.assert_allclose(adapter.similarity(container(Q), container(X)), expected, atol=1e-10)
     np.testing.assert_allclose(adapter.query_vector(Q) @ slow.based(X).T, expected, atol=1e-10)
@@ -196,12 +212,23 @@ def test_without_feedback_it_is_the_base_to_the_bit(container, dtype):
     np.testing.assert_array_equal(ids, expected)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_query_is_known_again_in_any_form(container, kind):
+    X = np.abs(clusters()[0])
+    adapter = Adapter(container(X), random_state=0)
+    for row in range(20):
+        adapter.judge(X[row] + 0.1, [row], [row + 1])
+    numbers = [adapter._judgements.number(adapter._queries(kind(X[[row]] + 0.1))) for row in range(20)]
+    assert numbers == list(range(20))
+
+
 def test_a_query_unlike_any_judged_one_keeps_the_base_to_the_bit():
     X, y = clusters(n_clusters=6, spread=0.2)
     adapter = Adapter(X, random_state=0)
     taught(adapter, X, y, np.flatnonzero(y < 2))
     strange = X[y >= 3]
-    assert adapter.blend_ > 0.5
+    convinced(adapter)
     np.testing.assert_array_equal(adapter.trust(strange), 0)
     np.testing.assert_array_equal(adapter.similarity(strange, X), cosine_similarity(strange, X))
     assert (adapter.trust(X[y < 2]) > 0.1).all()
@@ -214,6 +241,7 @@ def test_a_query_far_from_everything_keeps_the_base_to_the_bit():
     taught(adapter, X, y, range(len(X)))
     far = np.random.default_rng(4).normal(size=(20, X.shape[1]))
     far -= far @ np.linalg.pinv(X[::12]) @ X[::12]
+    convinced(adapter)
     assert (adapter.trust(X) > 0.1).all()
     np.testing.assert_array_equal(adapter.trust(far), 0)
     np.testing.assert_array_equal(adapter.similarity(far, X), cosine_similarity(far, X))
@@ -230,12 +258,12 @@ def test_judgements_help_queries_nearby():
     taught(adapter, X[train], y[train], range(len(train)), clicks=False)
     after = am.evaluation.evaluate_retrieval(adapter, X[test], y[test])
     assert after.mean_average_precision > 1.1 * before.mean_average_precision
-    assert after.precision[10] > 1.1 * before.precision[10]
+    assert after.precision[10] > 1.07 * before.precision[10]
     assert adapter.watched_.learned > 0
 
 
 def test_judgements_that_contradict_each_other_take_the_blend_away():
-    X, y = clusters(n_each=40, spread=0.6)
+    X, y = clusters(n_each=40, spread=0.9)
     adapter = Adapter(X, random_state=0)
     taught(adapter, X, y, range(0, len(X), 2), clicks=False)
     high = adapter.blend_
@@ -247,7 +275,7 @@ def test_judgements_that_contradict_each_other_take_the_blend_away():
         scores = adapter.similarity(query, X[ids])[0] - cosine_similarity([query], X[ids])[0]
         good = scores < np.median(scores)  # what learning pulled down
         adapter.judge(query, ids[good], ids[~good])
-    assert high > 0.8
+    assert high > 0.7
     assert learned_by_then > 0.1
     assert adapter.watched_.learned < 0
     assert adapter.blend_ < 0.2
@@ -269,6 +297,29 @@ def test_the_same_feedback_gives_the_same_bits(container, tmp_path):
     np.testing.assert_array_equal(*(adapter.search(Q, 9).ids for adapter in adapters))
     assert adapters[0].blend_ == adapters[1].blend_
     assert adapters[0].watched_ == adapters[1].watched_
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_what_was_saved_goes_on_to_the_same_bits_after_objects_came_and_went(container, tmp_path):
+    X, y = clusters(n_each=60, width=33)
+    adapter = Adapter(container(X[:200]), random_state=5)
+    for start in (200, 210, 211):
+        adapter.add(container(X[start : start + 3]))
+    taught(adapter, X, y, range(0, 200, 7))
+    adapter.remove([3, 60, 150, 201])
+    convinced(adapter)
+    adapter.save(tmp_path / "adapter")
+    loaded = Adapter.load(tmp_path / "adapter")
+    Q = X + 0.02
+    for one in (adapter, loaded):
+        one.judge(X[1] + 0.1, [1, 2], [100])
+        one.add(container(X[220:224]))
+    for row in Q:
+        mine, theirs = adapter.search(row, 20), loaded.search(row, 20)
+        np.testing.assert_array_equal(mine.ids, theirs.ids)
+        np.testing.assert_array_equal(mine.scores, theirs.scores)
+    np.testing.assert_array_equal(adapter.search(container(Q), 20).scores, loaded.search(container(Q), 20).scores)
+    np.testing.assert_array_equal(adapter.suggest(5), loaded.suggest(5))
 
 
 def test_a_search_does_not_change_what_comes_after():
@@ -363,8 +414,7 @@ def test_suggestions_are_comparisons_where_little_is_known(container):
 @given(st.integers(0, 10_000), st.integers(3, 30))
 def test_the_watch_is_least_squares(seed, n_lists):
     generator = np.random.default_rng(seed)
-    watch, rows = Watch(), []
-    n = 0
+    watch, rows, sizes = Watch(), [], []
     for number in range(n_lists):
         size = int(generator.integers(2, 9))
         base, learned = generator.normal(size=(2, size))
@@ -375,14 +425,16 @@ def test_the_watch_is_least_squares(seed, n_lists):
                 np.stack([np.zeros(size), base, learned, good])
                 - np.array([[0], [base.mean()], [learned.mean()], [good.mean()]])
             )
-            n += size - 1
+            sizes.append(size - 1)
         elif not number % 2:
             watch.clicked(base, learned)
             is_click = np.arange(size) == size - 1
             rows.append(np.stack([np.ones(size), base - base[0], learned - learned[0], is_click]))
-            n += size
-    data = np.concatenate(rows, axis=1).T
+            sizes.append(size)
+    roots = np.sqrt(0.999 ** np.arange(len(rows))[::-1])  # older ones count less
+    data = np.concatenate([root * row for root, row in zip(roots, rows, strict=True)], axis=1).T
     X, y = data[:, :3], data[:, 3]
+    n = sum(root**2 * size for root, size in zip(roots, sizes, strict=True))
     line, *_ = np.linalg.lstsq(X, y, rcond=None)
     found = watch.result()
     assert found.n_compared == len(rows)
@@ -393,21 +445,97 @@ def test_the_watch_is_least_squares(seed, n_lists):
         np.testing.assert_allclose(found.standard_error, error, rtol=1e-6, atol=1e-8)
 
 
-def test_the_blend_follows_the_watch():
+def test_the_blend_follows_what_speaks_for_it():
     watch = Watch()
-    assert watch.blend == 0
-    for _ in range(10):
-        watch.learned()
-    assert watch.blend == 0.5
     generator = np.random.default_rng(0)
-    for _ in range(200):  # what is learned says nothing: neither in favour nor clearly against
-        base, learned = generator.normal(size=(2, 6))
-        watch.judged(base, learned, base > 0)
-    assert 0.1 < watch.blend <= 0.5
-    for _ in range(200):
-        base, learned = generator.normal(size=(2, 6))
-        watch.judged(base, learned, learned < 0)
+
+    def watched(n, is_good):
+        for _ in range(n):
+            base, learned = generator.normal(size=(2, 6))
+            watch.judged(base, learned, is_good(base, learned))
+            watch.learned()
+
     assert watch.blend == 0
+    watched(100, lambda base, learned: base > -9)  # all good: nothing to compare
+    watch.clicked(np.array([0.5]), np.array([0.1]))  # nor in a click on the first
+    watch.clicked(np.array([0.5, 0.4]), np.array([0.1, 0.1]))
+    assert watch.result().n_lists == 100
+    assert watch.blend == 0
+    watched(200, lambda base, learned: base > 0)  # what is learned says nothing: neither in favour nor clearly against
+    assert 0 <= watch.blend < 0.9
+    watched(200, lambda base, learned: base + learned > 0)
+    assert watch.blend > 0.9
+    watched(2_000, lambda base, learned: learned > 0)
+    assert watch.blend > 0.99
+    watched(1_000, lambda base, learned: learned < 0)  # a good year, and then a bad week
+    assert watch.blend == 0
+
+
+def test_likes_alone_move_nothing_and_queries_judged_before_prove_nothing():
+    X, y = clusters(n_each=20, spread=0.9)
+    adapter = Adapter(X, random_state=0)
+    for row in range(0, len(X), 2):
+        adapter.judge(X[row], adapter.search(X[row], 8).ids, [])
+    assert adapter.blend_ == 0
+    again = Adapter(X, random_state=0)
+    for _ in range(30):
+        ids = again.search(X[0] + 0.1, 8).ids
+        again.judge(X[0] + 0.1, ids[y[ids] == y[0]], ids[y[ids] != y[0]])
+    assert again.watched_.n_compared == 0
+
+
+def test_who_asks_again_what_was_judged_finds_what_was_good():
+    """Also where one in eight is good, and says little about others."""
+    X, y = clusters(n_each=20, spread=0.9)
+    adapter = Adapter(X, random_state=0)
+    taught(adapter, X, y, range(0, len(X), 2))
+    convinced(adapter)
+    query = X[1] + 0.3
+    shown = adapter.search(query, 8).ids
+    for _ in range(3):
+        adapter.judge(query, shown[5:6], np.delete(shown, 5))
+    assert adapter.trust(query)[0] >= 0.8 * adapter.blend_
+    before, after = (np.flatnonzero(ids == shown[5])[0] for ids in (shown, adapter.search(query, 8).ids))
+    assert after < before
+
+
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+def test_what_all_objects_have_in_common_makes_no_query_go_further(shift):
+    X, y = clusters(n_each=20, spread=0.9)
+    X = X / np.linalg.norm(X, axis=1, keepdims=True)
+    X = X + shift * X.mean(axis=0) / np.linalg.norm(X.mean(axis=0))
+    adapter = Adapter(X, random_state=0)
+    taught(adapter, X, y, range(0, len(X), 2))
+    convinced(adapter)
+    Q = X[1::2] / np.linalg.norm(X[1::2], axis=1, keepdims=True)
+    moved = np.linalg.norm(adapter.query_vector(Q) - Q, axis=1)
+    spread = np.linalg.norm(Q - Q.mean(axis=0), axis=1)
+    assert moved.max() > 0.1 * spread.mean()
+    assert (moved < 0.8 * spread).all()
+
+
+def test_an_object_that_holds_a_query_is_not_the_query():
+    """By inner products all objects with all words of a query are as near to it as it is itself."""
+    generator = np.random.default_rng(0)
+    X = (generator.random((60, 12)) < 0.5).astype(float)
+    query = X[3] * (np.arange(12) < 6)
+    adapter = Adapter(X, base="dot", random_state=0)
+    adapter.judge(query, [3], [4])
+    assert adapter._judgements.queries is not None
+    adapter.judge(X[3], [5], [4])
+    assert adapter._judgements.arrays()[3].tolist() == [-1, 3]
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_query_of_zeros_teaches_nothing(container):
+    X, y = clusters()
+    adapter = Adapter(container(X), random_state=0)
+    taught(adapter, X, y, range(20))
+    before = adapter.similarity(container(X), container(X)), len(adapter._judgements)
+    adapter.judge(container(np.zeros((1, X.shape[1]))), [0], [1])
+    np.testing.assert_array_equal(adapter.similarity(container(X), container(X)), before[0])
+    assert len(adapter._judgements) == before[1]
+    adapter.remove([0])
 
 
 # -- bad input --------------------------------------------------------------------------------------------------------
@@ -473,6 +601,8 @@ def test_a_file_of_something_else_or_with_other_numbers_is_refused(container, tm
         ({"base": "euclid"}, {}),
         ({"seed": -1}, {}),
         ({"next_id": "many"}, {}),
+        ({"next_id": 3}, {}),
+        ({"next_id": 2**70}, {}),
         ({}, {"judged": arrays["judged"] + 1000}),
         ({}, {"judged": arrays["judged"] - 1}),
         ({}, {"judged": arrays["judged"][1:]}),
@@ -480,11 +610,23 @@ def test_a_file_of_something_else_or_with_other_numbers_is_refused(container, tm
         ({}, {"itself": arrays["itself"] * 0 + 1000}),
         ({}, {"itself": arrays["itself"] * 0 - 1}),
         ({}, {"names": arrays["names"][1:]}),
-        ({}, {"numbers": arrays["numbers"] + 1}),
-        ({}, {"ids": arrays["ids"][1:]}),
+        ({}, {"names": arrays["names"] * 0}),
+        ({}, {"queries.ids": arrays["queries.ids"] + 1}),
+        ({}, {"objects.ids": arrays["objects.ids"][1:]}),
+        ({}, {"objects.ids": arrays["objects.ids"] * 0}),
+        ({}, {"objects.ids": arrays["objects.ids"] + 2**60}),
+        ({}, {"objects.pieces": arrays["objects.pieces"] + 1}),
+        ({}, {"objects.pieces": np.array([50, -2])}),
         ({}, {"total": arrays["total"] * np.nan}),
+        ({}, {"total": arrays["total"] * 2}),
         ({}, {"watched": arrays["watched"][1:]}),
+        ({}, {"watched": -arrays["watched"]}),
+        ({}, {"watched": np.append(arrays["watched"][:-1], -9.0)}),
+        ({}, {"watched": np.arange(19.0)}),
         ({}, {"net": arrays["net"].astype(np.float64)}),
+        ({}, {"net": arrays["net"] * 2**60}),
+        ({}, {"judged": arrays["judged"] * 0, "judged_object": arrays["judged_object"] * 0 + 1}),
+        ({}, {name: 1e6 * arrays[name] for name in ("objects.rows", "objects.rows.data") if name in arrays}),
     ]
     for in_header, in_arrays in harms:
         write_model(tmp_path / "harmed", {**header, **in_header}, {**arrays, **in_arrays})

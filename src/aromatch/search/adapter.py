@@ -1,6 +1,6 @@
 """Search that gets better from what people judge and click, and never worse than what they had.
 
-The base score of a query q and an object p, their cosine or inner product, becomes ``(q + b t |q| u)'p``:
+The base score of a query q and an object p, their cosine or inner product, becomes ``(q + b t l u)'p``:
 
 - u, of length 1, is what queries nearby asked for: the mean of what was good for them, less the mean of all objects,
   less a part of what was bad. Nearby are the ten nearest among the objects and the queries that were judged; the first
@@ -8,7 +8,8 @@ The base score of a query q and an object p, their cosine or inner product, beco
 - t, the trust, is how much of the neighbourhood is known: the share of the ten nearest objects that were liked, each
   with the precision of the queries that liked it, less the share of those that were only disliked. It falls for a query
   that is further from everything than most that were judged. A query unlike any of them has t = 0, and keeps the base
-  ranking to the bit.
+  ranking to the bit. One that was judged itself is trusted in any case.
+- l is half the length of q without what it has in common with all objects, which does not tell them apart.
 - b, the blend, is one number for all queries: how far predictions made before learning say that this helps (`watch`).
 
 It is a vector to search with in any store of the objects, like those of other models. There is no matrix to be led
@@ -79,8 +80,8 @@ class Adapter:
     >>> ids, scores = adapter.search(query, k=5)
     >>> adapter.click(query, shown=ids, clicked=ids[2])
     >>> adapter.judge(query, good=ids[2:4], bad=ids[:2])
-    >>> 0 < adapter.blend_ < 1
-    True
+    >>> adapter.blend_  # nothing speaks for what was learned yet: no other query was compared
+    0.0
     """
 
     def __init__(self, objects: MatrixLike, *, base: str = "cosine", random_state: Any = None) -> None:
@@ -172,8 +173,9 @@ class Adapter:
         if not len(liked) and not len(disliked):
             raise ValueError("good and bad are empty, expected at least one id")
         view = self._surroundings.view(row)
-        base, learned = self._predicted(row, view, np.concatenate([liked, disliked]))
-        self._watch.judged(base, learned, np.arange(len(base)) < len(liked))
+        if self._judgements.number(row) < 0:
+            base, learned = self._predicted(row, view, np.concatenate([liked, disliked]))
+            self._watch.judged(base, learned, np.arange(len(base)) < len(liked))
         self._learn(row, view, liked, disliked)
 
     def click(self, query: MatrixLike, shown: ArrayLike, clicked: int) -> None:
@@ -193,7 +195,8 @@ class Adapter:
             raise ValueError(f"clicked is {one}, which is not among those shown")
         looked_at = listed[: int(np.flatnonzero(listed == one)[0]) + 1]
         view = self._surroundings.view(row)
-        self._watch.clicked(*self._predicted(row, view, looked_at))
+        if self._judgements.number(row) < 0:
+            self._watch.clicked(*self._predicted(row, view, looked_at))
         self._learn(row, view, looked_at[-1:], looked_at[:-1])
 
     def suggest(self, n: int = 1) -> Ids:
@@ -263,12 +266,12 @@ class Adapter:
         rows = _rows_of(queries, name)
         if rows.shape[1] != self._objects.width:
             raise ValueError(f"{name} has {rows.shape[1]} features, expected {self._objects.width} like the objects")
-        rows = self._based(rows.astype(self._objects.dtype, copy=False))
+        # In one form before anything is computed, so that the same query has the same bits whatever it came in.
+        rows = rows.astype(self._objects.dtype, copy=False)
         if self._objects.is_sparse:
             rows = sparse.csr_array(rows, copy=True)
-            rows.sum_duplicates()  # so that the same query looks the same
-            return rows
-        return rows.toarray() if sparse.issparse(rows) else rows
+            rows.sum_duplicates()
+        return self._based(rows.toarray() if sparse.issparse(rows) and not self._objects.is_sparse else rows)
 
     def _one_query(self, query: MatrixLike) -> Matrix:
         row = self._queries(query, "query")
@@ -308,11 +311,13 @@ class Adapter:
         return base.astype(np.float64), learned.astype(np.float64)
 
     def _learn(self, row: Matrix, view: View, good: Ids, bad: Ids) -> None:
+        self._sequence += 1
+        if not abs(row).max() > 0:  # a query of zeros is near to nothing
+            return
         self._judgements.add(row, int(view.itself[0]), float(view.nearness[0]), good, bad)
         if len(good):
             self._watch.learned()
         self._surroundings.changed()
-        self._sequence += 1
 
 
 def _rows_of(X: MatrixLike, name: str) -> Matrix:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils.extmath import row_norms
 
 from .. import _checks as checks
 from .._rows import Matrix
@@ -17,6 +18,9 @@ from .watch import Watch
 
 Array = NDArray[Any]
 
+# Ids, and judgements of one query and object, are fewer.
+_MOST = 2**53
+_UNIT_NORM = 1e-3
 _COLUMNS = "judged", "judged_object", "net", "itself"
 
 
@@ -34,10 +38,9 @@ class Parts(NamedTuple):
 
 def to_file(parts: Parts) -> tuple[dict[str, Any], dict[str, Array]]:
     """Give the header and the arrays that hold everything about an adapter."""
-    ids, queries = parts.objects.ids, parts.judgements.queries
-    arrays = {**_to_arrays("objects", parts.objects.rows(ids)), "ids": ids, "total": parts.total}
-    if queries is not None:
-        arrays |= {**_to_arrays("queries", queries.rows(queries.ids)), "numbers": queries.ids}
+    arrays = {**_to_arrays("objects", parts.objects), "total": parts.total}
+    if parts.judgements.queries is not None:
+        arrays |= _to_arrays("queries", parts.judgements.queries)
     arrays |= dict(zip(_COLUMNS, parts.judgements.arrays(), strict=True))
     arrays |= {"names": parts.judgements.names(), "nearness": parts.judgements.nearness}
     header = {
@@ -54,20 +57,35 @@ def from_file(header: dict[str, Any], arrays: dict[str, Array]) -> Parts:
     """Put the parts together, or say in a ValueError what does not fit."""
     if header["learner"] != "Adapter":
         raise ValueError(f"it holds a {header['learner']}, which aromatch.load reads")
-    objects = Collection(_from_arrays("objects", arrays), arrays["ids"])
-    objects.next_id = max(objects.next_id, _whole_number(header, "next_id"))
+    base = checks.check_choice(header["base"], "base", ("cosine", "dot"))
+    objects = _from_arrays("objects", arrays, unit_norm=base == "cosine")
+    objects.next_id = _whole_number(header, "next_id")
+    if not int(objects.ids.max()) < objects.next_id < _MOST:
+        raise ValueError(f"its next id is {objects.next_id}")
+    rows, total = objects.rows(objects.ids), _vector(arrays, "total", objects.width)
+    if not np.allclose(total, rows.sum(axis=0, dtype=np.float64), rtol=1e-6, atol=1e-6 * float(abs(rows).max() or 1)):
+        raise ValueError("its total is not the sum of its objects")
     return Parts(
-        checks.check_choice(header["base"], "base", ("cosine", "dot")),
+        base,
         _whole_number(header, "seed"),
         _whole_number(header, "sequence"),
         objects,
-        _vector(arrays, "total", objects.width),
-        _judgements(arrays, objects),
-        Watch(_vector(arrays, "watched", len(Watch().sums))),
+        total,
+        _judgements(arrays, objects, unit_norm=base == "cosine"),
+        _watch(arrays),
     )
 
 
-def _judgements(arrays: dict[str, Array], objects: Collection) -> Judgements:
+def _watch(arrays: dict[str, Array]) -> Watch:
+    sums = _vector(arrays, "watched", len(Watch().sums))
+    squares = sums[:16].reshape(4, 4)
+    is_possible = np.array_equal(squares, squares.T) and (sums[16:] >= 0).all()
+    if not is_possible or np.linalg.eigvalsh(squares)[0] < -1e-9 * max(1.0, float(np.trace(squares))):
+        raise ValueError("what it watched is not what anybody could have seen")
+    return Watch(sums)
+
+
+def _judgements(arrays: dict[str, Array], objects: Collection, *, unit_norm: bool) -> Judgements:
     judged, judged_object, net, itself = columns = tuple(arrays[name] for name in _COLUMNS)
     names = arrays["names"]
     if any(column.ndim != 1 for column in columns) or any(a.dtype != np.int64 for a in (*columns, names)):
@@ -77,12 +95,17 @@ def _judgements(arrays: dict[str, Array], objects: Collection) -> Judgements:
     if len(judged) and (judged.min() < 0 or judged.max() >= len(itself) or (itself[judged] == GONE).any()):
         raise ValueError("its judgements are of queries that it does not have")
     objects.check_there(np.concatenate([judged_object, itself[itself >= 0]]), "its judgements")
+    kept = names[itself != GONE]
+    if len(np.unique(np.column_stack([judged, judged_object]), axis=0)) < len(judged):
+        raise ValueError("its judgements of a query and an object are more than one")
+    if len(np.unique(kept, axis=0)) < len(kept) or (np.abs(net) > _MOST).any() or (itself < GONE).any():
+        raise ValueError("its judgements are none")
     queries = None
-    if "numbers" in arrays:
-        queries = Collection(_from_arrays("queries", arrays), arrays["numbers"])
-        if queries.width != objects.width or queries.is_sparse != objects.is_sparse:
+    if "queries.ids" in arrays:
+        queries = _from_arrays("queries", arrays, unit_norm=unit_norm)
+        if (queries.width, queries.is_sparse, queries.dtype) != (objects.width, objects.is_sparse, objects.dtype):
             raise ValueError("its queries are not like its objects")
-    if not np.array_equal(np.sort(arrays.get("numbers", judged[:0])), np.flatnonzero(itself == -1)):
+    if not np.array_equal(judged[:0] if queries is None else np.sort(queries.ids), np.flatnonzero(itself == -1)):
         raise ValueError("its queries are not those that were judged")
     nearness = _vector(arrays, "nearness", len(itself))
     return Judgements.from_arrays((judged, judged_object, net, itself), nearness, names, queries)
@@ -92,14 +115,28 @@ def _whole_number(header: dict[str, Any], name: str) -> int:
     return checks.check_integer(header[name], name, at_least=0)
 
 
-def _to_arrays(name: str, rows: Matrix) -> dict[str, Array]:
-    return sparse_parts(name, rows) if sparse.issparse(rows) else {name: rows}
+def _to_arrays(name: str, collection: Collection) -> dict[str, Array]:
+    """Give rows that are there, and how they lie in memory."""
+    rows, (ids, lengths) = collection.rows(collection.ids), collection.layout()
+    arrays = sparse_parts(f"{name}.rows", rows) if sparse.issparse(rows) else {f"{name}.rows": rows}
+    return {**arrays, f"{name}.ids": ids, f"{name}.pieces": lengths}
 
 
-def _from_arrays(name: str, arrays: dict[str, Array]) -> Matrix:
-    if name in arrays:
-        return arrays[name]
-    return sparse_matrix(name, **{part: arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr", "shape")})
+def _from_arrays(name: str, arrays: dict[str, Array], *, unit_norm: bool) -> Collection:
+    rows: Matrix
+    if (whole := f"{name}.rows") in arrays:
+        rows = arrays[whole]
+    else:
+        parts = {part: arrays[f"{whole}.{part}"] for part in ("data", "indices", "indptr", "shape")}
+        rows = sparse_matrix(name, **parts)
+    ids, lengths = arrays[f"{name}.ids"], arrays[f"{name}.pieces"]
+    if any(array.ndim != 1 or array.dtype != np.int64 for array in (ids, lengths)) or (ids >= _MOST).any():
+        raise ValueError(f"the ids of its {name} are none")
+    found = Collection.from_layout(rows, ids, lengths)
+    lengths_of_rows = row_norms(found.rows(found.ids))
+    if unit_norm and not np.all((lengths_of_rows == 0) | (np.abs(lengths_of_rows - 1) < _UNIT_NORM)):
+        raise ValueError(f"its {name} are not of unit norm")
+    return found
 
 
 def _vector(arrays: dict[str, Array], name: str, length: int) -> Array:

@@ -8,7 +8,7 @@ skipped, and dropped once they are half of a piece.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,6 +57,37 @@ class Collection:
     def ids(self) -> Ids:
         """Ids of all rows that are there, in the order in which they came."""
         return np.concatenate([np.empty(0, np.int64), *(piece.ids[piece.is_there] for piece in self._pieces)])
+
+    def layout(self) -> tuple[Ids, Ids]:
+        """Give the ids of all rows as they lie in memory, -1 for those that are gone, and how many a piece has."""
+        ids = [np.where(piece.is_there, piece.ids, -1) for piece in self._pieces]
+        return np.concatenate(ids), np.array([len(part) for part in ids], dtype=np.int64)
+
+    @classmethod
+    def from_layout(cls, rows: MatrixLike, ids: Ids, lengths: Ids) -> Self:
+        """Put rows where they lay, so that sums over them round alike; there are zeros in place of those that are gone.
+
+        `rows` are those that are there, in the order of their ids in the layout.
+        """
+        is_there = ids >= 0
+        if (lengths < 1).any() or lengths.sum() != len(ids):
+            raise ValueError("its pieces are not as long as all of it")
+        found = cls(rows, ids[is_there])
+        whole = found._pieces[0].rows
+        if sparse.issparse(whole):
+            counts = np.zeros(len(ids), dtype=whole.indptr.dtype)
+            counts[is_there] = np.diff(whole.indptr)
+            full = sparse.csr_array((len(ids), whole.shape[1]), dtype=whole.dtype)
+            full.data, full.indices, full.indptr = whole.data, whole.indices, np.append(0, np.cumsum(counts))
+        else:
+            full = np.zeros((len(ids), whole.shape[1]), dtype=whole.dtype)
+            full[is_there] = whole
+        found._pieces, found._place = [], {}
+        for end, length in zip(np.cumsum(lengths), lengths, strict=True):
+            here = slice(end - length, end)
+            found._pieces.append(Piece(_rows_between(full, here.start, here.stop), ids[here], is_there[here].copy()))
+            found._note_places(len(found._pieces) - 1)
+        return found
 
     def check_there(self, ids: Ids, name: str) -> None:
         """Refuse ids of rows that are not there."""

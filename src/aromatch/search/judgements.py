@@ -35,22 +35,34 @@ _OWN = 2.0
 class Votes(NamedTuple):
     """The judgements, in the form in which many queries can be looked up at once."""
 
+    ids: Ids
+    """Objects that were judged, or are queries that were: the columns and rows of what follows."""
     wants: Any
-    """CSR of shape (n_judged, n_ids): what a query asks for, as weights of objects."""
+    """CSR of shape (n_judged, n_objects): what a query asks for, as weights of objects."""
     of_mean: Array
     """For each judged query, how often the mean of all objects has to be taken away from that."""
     precision: Array
     """For each judged query, the share of good ones, with doubt."""
     likes: Any
-    """CSR of shape (n_ids, n_judged): queries that liked an object, or are it; rows sum to 1."""
+    """CSR of shape (n_objects, n_judged): queries that liked an object, or are it; rows sum to 1."""
     known: Array
-    """For each id, the precision of those queries; 0 where nobody liked it."""
+    """For each object, the precision of those queries; 0 where nobody liked it."""
     is_only_bad: NDArray[np.bool_]
-    """For each id, whether it was judged and never liked."""
+    """For each object, whether it was judged and never liked."""
     is_judged: NDArray[np.bool_]
-    """For each id, whether it was judged as a query itself."""
+    """For each object, whether it was judged as a query itself."""
     nearness: Array
     """How near the surroundings of queries with something good were to them."""
+
+    def places(self, ids: Ids) -> tuple[Ids, NDArray[np.bool_]]:
+        """Give the places of ids among those that were judged, and which of them were."""
+        places = np.minimum(np.searchsorted(self.ids, ids), max(len(self.ids) - 1, 0))
+        return places, self.ids[places] == ids if len(self.ids) else np.zeros(ids.shape, dtype=np.bool_)
+
+    def of(self, values: NDArray[Any], ids: Ids) -> NDArray[Any]:
+        """Look values up by ids; 0 for those that nobody judged."""
+        places, is_there = self.places(ids)
+        return np.where(is_there, values[places], 0) if len(values) else np.zeros(ids.shape, dtype=values.dtype)
 
 
 class Judgements:
@@ -111,38 +123,37 @@ class Judgements:
         )
         return judged, judged_object, net, itself
 
-    def votes(self, n_ids: int) -> Votes:
-        """Count the votes; ids of objects are below `n_ids`."""
+    def number(self, query: Matrix) -> int:
+        """Give the number of a query, a matrix of one row; -1 when it was not judged."""
+        return self._number.get(digest(query), -1)
+
+    def votes(self) -> Votes:
+        """Count the votes."""
         judged, judged_object, net, itself = self.arrays()
         n, is_good, is_bad = len(self), net > 0, net < 0
         n_good, n_bad = (np.bincount(judged[some], minlength=n) for some in (is_good, is_bad))
         precision = n_good / (n_good + n_bad + _DOUBT)
         has_good = n_good > 0
+        ids = np.unique(np.concatenate([judged_object, itself[itself >= 0]]))
+        n_ids, places = len(ids), np.searchsorted(ids, judged_object)
         weight = is_good / np.maximum(n_good, 1)[judged] - _AGAINST * is_bad / np.maximum(n_bad, 1)[judged]
         counts = has_good[judged] & (net != 0)
-        wants = sparse.csr_array((weight[counts], (judged[counts], judged_object[counts])), shape=(n, n_ids))
+        wants = sparse.csr_array((weight[counts], (judged[counts], places[counts])), shape=(n, n_ids))
         of_mean = has_good * (1 - _AGAINST * (n_bad > 0))
 
         own = np.flatnonzero((itself >= 0) & has_good)
-        liked, by = np.concatenate([judged_object[is_good], itself[own]]), np.concatenate([judged[is_good], own])
+        own_places = np.searchsorted(ids, itself[own])
+        liked, by = np.concatenate([places[is_good], own_places]), np.concatenate([judged[is_good], own])
         strength = precision[by]
         strength[len(liked) - len(own) :] *= _OWN
         total = np.bincount(liked, strength, minlength=n_ids)
         likes = sparse.csr_array((strength / total[liked], (liked, by)), shape=(n_ids, n))
-        is_only_bad = np.zeros(n_ids, dtype=np.bool_)
-        is_only_bad[judged_object[is_bad & has_good[judged]]] = True
-        is_judged = np.zeros(n_ids, dtype=np.bool_)
-        is_judged[itself[itself >= 0]] = True
-        return Votes(
-            wants,
-            of_mean,
-            precision,
-            likes,
-            likes @ precision,
-            is_only_bad & (total == 0),
-            is_judged,
-            self.nearness[has_good],
-        )
+        is_only_bad, is_judged = np.zeros(n_ids, dtype=np.bool_), np.zeros(n_ids, dtype=np.bool_)
+        is_only_bad[places[is_bad & has_good[judged]]] = True
+        is_judged[np.searchsorted(ids, itself[itself >= 0])] = True
+        known = likes @ precision
+        is_only_bad &= total == 0
+        return Votes(ids, wants, of_mean, precision, likes, known, is_only_bad, is_judged, self.nearness[has_good])
 
     # -- files --------------------------------------------------------------------------------------------
 

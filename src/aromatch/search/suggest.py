@@ -22,7 +22,7 @@ def suggest(objects: Collection, surroundings: Surroundings, n: int, generator: 
     if len(objects) < 3:
         raise ValueError(f"a comparison needs three objects, there are {len(objects)}")
     looked_at = generator.permutation(objects.ids)[: _LOOKED_AT * n]
-    known = surroundings.votes.known
+    votes = surroundings.votes
     lists: list[Ids] = []
     scores: list[float] = []
     for start in range(0, len(looked_at), _AT_ONCE):
@@ -30,7 +30,9 @@ def suggest(objects: Collection, surroundings: Surroundings, n: int, generator: 
         lists.extend(near.places[:, : len(objects)])
         scores.extend(near.scores[:, : len(objects)].mean(axis=1))
     others = [near[near != query] for near, query in zip(lists, looked_at, strict=True)]
-    worth = np.array([(1 - known[near].mean()) * score for near, score in zip(others, scores, strict=True)])
+    known = [votes.of(votes.known, near) for near in others]
+    least = min(scores)  # inner products may be below 0
+    worth = np.array([(1 - each.mean()) * (score - least) for each, score in zip(known, scores, strict=True)])
     order = np.argsort(-worth, kind="stable")
 
     apart: list[int] = []
@@ -39,11 +41,11 @@ def suggest(objects: Collection, surroundings: Surroundings, n: int, generator: 
         if int(looked_at[place]) not in taken:
             apart.append(place)
             taken.update(others[place].tolist())
-    near_others = [place for place in order if place not in set(apart)]
+    near_others = np.setdiff1d(order, apart, assume_unique=True)
     chosen = [*apart, *near_others][:n]
-    return np.array([[looked_at[place], *_most_telling(others[place], known)] for place in chosen])
+    return np.array([[looked_at[place], *_most_telling(others[place], known[place])] for place in chosen])
 
 
 def _most_telling(near: Ids, known: NDArray[np.float64]) -> tuple[int, int]:
     """Give the nearest one, and the least known of the next."""
-    return int(near[0]), int(near[1:][np.argmin(known[near[1:]])])
+    return int(near[0]), int(near[1:][np.argmin(known[1:])])

@@ -20,6 +20,11 @@ Array = NDArray[Any]
 N_NEIGHBOURS = 10
 # Share of the surroundings that has to be known before any of it is trusted.
 _STRANGE = 0.2
+# Trust in what was judged for the very same query.
+_SAME = 0.8
+# How far a query goes at most, of the length of what tells objects apart in it. Twice as far gains more further down,
+# and in small collections loses first places.
+_STEP = 0.5
 # Share of the judged queries, those furthest from everything, beyond which trust falls.
 _FAR = 0.05
 
@@ -30,7 +35,7 @@ class View(NamedTuple):
     trust: Array
     """How well the surroundings of each are known, from 0 to 1."""
     directions: Array
-    """What was asked for there: vectors as long as the query, or 0 where nothing was."""
+    """What was asked for there: vectors as long as the query may go, or 0 where nothing was."""
     itself: Ids
     """The object that a query is, if it is near itself by an inner product too; or -1."""
     nearness: Array
@@ -59,7 +64,7 @@ class Surroundings:
     def votes(self) -> Votes:
         """The judgements, counted."""
         if self._votes is None:
-            self._votes = self._judgements.votes(self._objects.next_id)
+            self._votes = self._judgements.votes()
         return self._votes
 
     def nearest(self, vectors: Array, k: int) -> Best:
@@ -78,24 +83,46 @@ class Surroundings:
         return self._last[1]
 
     def _view(self, Q: Matrix) -> View:
-        vectors, n = dense(Q), Q.shape[0]
+        vectors, n, votes = dense(Q), Q.shape[0], self.votes
         lengths = row_norms(vectors)[:, np.newaxis]
         near = self.nearest(vectors, N_NEIGHBOURS + 1)
-        rounding = 64 * np.finfo(Q.dtype).eps
-        is_itself = np.abs(near.scores - lengths**2) <= rounding * lengths**2
+        is_itself = self._is_itself(near, lengths)
         itself = np.where(is_itself.any(axis=1), near.places[np.arange(n), is_itself.argmax(axis=1)], -1)
         # An object that is the query itself says nothing of its surroundings, unless it was judged as a query.
-        scores = np.where(is_itself & ~self.votes.is_judged[near.places], -np.inf, near.scores)
+        scores = np.where(is_itself & ~votes.of(votes.is_judged, near.places), -np.inf, near.scores)
         near = better_of(Best(near.places, scores), Best(near.places[:, :0], scores[:, :0]), N_NEIGHBOURS)
         is_there = np.isfinite(near.scores)
         nearness = np.where(is_there, near.scores, 0.0).sum(axis=1) / np.maximum(is_there.sum(axis=1), 1)
         nearness = nearness / np.maximum(lengths[:, 0], np.finfo(np.float64).tiny)
         if not len(self._judgements):
             return View(np.zeros(n), np.zeros(vectors.shape), itself, nearness)
-        known = self.votes.known[near.places] - self.votes.is_only_bad[near.places]
+        known = votes.of(votes.known, near.places) - votes.of(votes.is_only_bad, near.places)
         share = (_by_rank(near.scores) * known).sum(axis=1)
         trust = np.maximum(0.0, (share - _STRANGE) / (1 - _STRANGE)) * self._is_near(nearness)
-        return View(trust, lengths * self._directions(vectors, near), itself, nearness)
+        # A query that was judged itself is known, whatever is around it.
+        numbers = np.array([self._judgements.number(Q[[row]]) for row in range(n)])
+        is_known = numbers >= 0
+        is_known[is_known] = votes.of_mean[numbers[is_known]] > 0
+        trust[is_known] = np.maximum(trust[is_known], _SAME)
+        directions = self._directions(vectors, near, np.where(is_known, numbers, -1))
+        return View(trust, self._reach(vectors, lengths) * directions, itself, nearness)
+
+    def _is_itself(self, near: Best, lengths: Array) -> NDArray[np.bool_]:
+        """Tell which objects are the query: as long as it is, and as near to it as it is to itself."""
+        rounding = 64 * np.finfo(near.scores.dtype).eps * lengths**2
+        is_itself = (np.abs(near.scores - lengths**2) <= rounding) & (lengths > 0)
+        if not self._unit_norm and is_itself.any():
+            found = np.unique(near.places[is_itself])
+            squares = row_norms(self._objects.rows(found), squared=True)
+            of_each = squares[np.minimum(np.searchsorted(found, near.places), len(found) - 1)]
+            is_itself &= np.abs(of_each - lengths**2) <= rounding
+        return np.asarray(is_itself)
+
+    def _reach(self, vectors: Array, lengths: Array) -> Array:
+        """Give how far each query may go: a part of it without what it has in common with all objects."""
+        size = np.linalg.norm(self.total)
+        along = vectors @ (self.total / size) if size > 0 else np.zeros(len(vectors))
+        return np.asarray(_STEP * np.sqrt(np.maximum(lengths**2 - along[:, np.newaxis] ** 2, 0.0)))
 
     def _is_near(self, nearness: Array) -> Array:
         """Give 1 where a query is no further from everything than judged ones, and less and then 0 beyond.
@@ -108,26 +135,41 @@ class Surroundings:
         beyond = np.maximum(far - nearness, 0.0)
         return np.asarray(np.maximum(0.0, 1.0 - beyond / np.maximum(middle - far, np.finfo(np.float64).tiny)))
 
-    def _directions(self, vectors: Array, near: Best) -> Array:
-        """Give what was asked for around each query, with length 1, or 0 where nothing was."""
+    def _directions(self, vectors: Array, near: Best, numbers: Ids) -> Array:
+        """Give what was asked for around each query, with length 1, or 0 where nothing was.
+
+        `numbers` are those of queries that were judged themselves, -1 for others.
+        """
         votes, n = self.votes, len(vectors)
-        n_ids, n_judged = votes.likes.shape
-        near = self._with_judged_queries(vectors, near, n_ids)
-        strength = np.concatenate([votes.known, votes.precision])[near.places]
-        rows = np.repeat(np.arange(n), near.places.shape[1])
-        cells = (_by_rank(near.scores) * strength).ravel(), (rows, near.places.ravel())
-        around = sparse.csr_array(cells, shape=(n, n_ids + n_judged))
-        asked_by = around[:, :n_ids] @ votes.likes + around[:, n_ids:]
+        near = self._with_judged_queries(vectors, near)
+        is_query = near.places < 0
+        places, is_named = votes.places(np.where(is_query, 0, near.places))
+        weights = _by_rank(near.scores)
+        rows = np.broadcast_to(np.arange(n)[:, np.newaxis], near.places.shape)
+        of_objects, of_queries = is_named & ~is_query, is_query & np.isfinite(near.scores)
+        around = sparse.csr_array(
+            ((weights * votes.of(votes.known, near.places))[of_objects], (rows[of_objects], places[of_objects])),
+            shape=(n, len(votes.ids)),
+        )
+        by, same = -1 - near.places[of_queries], np.flatnonzero(numbers >= 0)
+        asking = sparse.csr_array(
+            (
+                np.concatenate([weights[of_queries] * votes.precision[by], np.ones(len(same))]),
+                (np.concatenate([rows[of_queries], same]), np.concatenate([by, numbers[same]])),
+            ),
+            shape=(n, len(votes.precision)),
+        )
+        asked_by = around @ votes.likes + asking
         asked_for = sparse.csr_array(asked_by @ votes.wants)
         used = np.unique(asked_for.indices)
         if not len(used):
             return np.zeros(vectors.shape)
-        directions = dense(asked_for[:, used] @ self._objects.rows(used))
+        directions = dense(asked_for[:, used] @ self._objects.rows(votes.ids[used]))
         mean = self.total / len(self._objects)
         return np.asarray(normalize(directions - np.outer(asked_by @ votes.of_mean, mean)))
 
-    def _with_judged_queries(self, vectors: Array, near: Best, n_ids: int) -> Best:
-        """Let judged queries stand among the objects nearby, after all ids; they are as long as an object is."""
+    def _with_judged_queries(self, vectors: Array, near: Best) -> Best:
+        """Let judged queries stand among the objects nearby, as -1 less their numbers; they are as long as objects."""
         queries, n = self._judgements.queries, len(vectors)
         if queries is None:
             return near
@@ -140,7 +182,7 @@ class Surroundings:
             return scores
 
         judged = best_among(queries.blocks(n), score, n, N_NEIGHBOURS)
-        return better_of(near, Best(judged.places + n_ids, judged.scores), N_NEIGHBOURS)
+        return better_of(near, Best(-1 - judged.places, judged.scores), N_NEIGHBOURS)
 
 
 def dense(rows: Any) -> Array:

@@ -7,6 +7,10 @@ An object that was looked at is good or not; a line through the base score and w
 Objects of a list that was judged are compared with each other. Of a list that was clicked only those down to the click
 were looked at, and they are compared with the first one. Which objects were shown depends on both scores, and this does
 not bend the line; it does bend a count of which of the two ranked the shown ones better, whichever made the list.
+
+What was learned is used as far as this speaks for it. Lists of which all was good say nothing, nor do queries that were
+judged before: of those it is known what is good, and that says little of others. Old lists are forgotten slowly, so
+that a bad week is noticed after a good year.
 """
 
 from __future__ import annotations
@@ -20,8 +24,10 @@ Array = NDArray[np.float64]
 
 # Lists that trust begins with half of.
 _HALF_TRUST = 10
-# Standard errors below zero at which what was learned is trusted no more.
-_NO_TRUST = 2.0
+# Standard errors that b is above zero where what was learned is not trusted at all, and where it is fully.
+_NO_TRUST, _FULL_TRUST = -1.0, 2.0
+# Lists after which about a third of what one said is left.
+_MEMORY = 1_000
 _TINY = 1e-300
 
 
@@ -55,7 +61,7 @@ class Watch:
 
     def clicked(self, base: Array, learned: Array) -> None:
         """Look at a list down to the click, its last."""
-        if learned.any():
+        if (learned != learned[0]).any():
             is_click = np.arange(len(base)) == len(base) - 1
             self._compare(np.stack([np.ones(len(base)), base - base[0], learned - learned[0], is_click]), len(base))
 
@@ -79,14 +85,16 @@ class Watch:
 
     @property
     def blend(self) -> float:
-        """How much of what was learned to use: nothing at first, less when it misleads, and then nothing again."""
+        """How much of what was learned to use: nothing at first, all when it helps, and nothing when it misleads."""
         found = self.result()
-        held = 1.0
-        if found.learned < 0:
-            held = max(0.0, 1.0 + found.learned / max(found.standard_error, _TINY) / _NO_TRUST)
-        return held * found.n_lists / (found.n_lists + _HALF_TRUST)
+        if not found.n_compared or not np.isfinite(found.standard_error):
+            return 0.0
+        above = found.learned / max(found.standard_error, _TINY)
+        held = min(1.0, max(0.0, (above - _NO_TRUST) / (_FULL_TRUST - _NO_TRUST)))
+        return held * found.n_compared / (found.n_compared + _HALF_TRUST)
 
     def _compare(self, columns: Array, n: int) -> None:
+        self.sums[:17] *= 1 - 1 / _MEMORY
         self.sums[:16] += (columns @ columns.T).ravel()
         self.sums[16] += n
         self.sums[18] += 1
