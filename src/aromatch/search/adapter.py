@@ -80,8 +80,8 @@ class Adapter:
     >>> ids, scores = adapter.search(query, k=5)
     >>> adapter.click(query, shown=ids, clicked=ids[2])
     >>> adapter.judge(query, good=ids[2:4], bad=ids[:2])
-    >>> adapter.blend_  # nothing speaks for what was learned yet: no other query was compared
-    0.0
+    >>> 0 < adapter.blend_ < 1
+    True
     """
 
     def __init__(self, objects: MatrixLike, *, base: str = "cosine", random_state: Any = None) -> None:
@@ -176,7 +176,7 @@ class Adapter:
         if self._judgements.number(row) < 0:
             base, learned = self._predicted(row, view, np.concatenate([liked, disliked]))
             self._watch.judged(base, learned, np.arange(len(base)) < len(liked))
-        self._learn(row, view, liked, disliked)
+        self._learn(row, view, liked, disliked, tells_apart=len(disliked) > 0)
 
     def click(self, query: MatrixLike, shown: ArrayLike, clicked: int) -> None:
         """Learn from a click: what stands above it was looked at and passed over, what stands below was not.
@@ -197,7 +197,7 @@ class Adapter:
         view = self._surroundings.view(row)
         if self._judgements.number(row) < 0:
             self._watch.clicked(*self._predicted(row, view, looked_at))
-        self._learn(row, view, looked_at[-1:], looked_at[:-1])
+        self._learn(row, view, looked_at[-1:], looked_at[:-1], tells_apart=len(listed) > 1)
 
     def suggest(self, n: int = 1) -> Ids:
         """Give the n comparisons that are worth asking next, as rows of ids: query, first and second object.
@@ -310,12 +310,12 @@ class Adapter:
         base, learned = products(objects, dense(row))[0], view.trust[0] * products(objects, view.directions)[0]
         return base.astype(np.float64), learned.astype(np.float64)
 
-    def _learn(self, row: Matrix, view: View, good: Ids, bad: Ids) -> None:
+    def _learn(self, row: Matrix, view: View, good: Ids, bad: Ids, *, tells_apart: bool) -> None:
         self._sequence += 1
         if not abs(row).max() > 0:  # a query of zeros is near to nothing
             return
         self._judgements.add(row, int(view.itself[0]), float(view.nearness[0]), good, bad)
-        if len(good):
+        if len(good) and tells_apart:
             self._watch.learned()
         self._surroundings.changed()
 

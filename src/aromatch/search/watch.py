@@ -4,13 +4,15 @@ An object that was looked at is good or not; a line through the base score and w
 
     good ~ a * base + b * learned
 
-Objects of a list that was judged are compared with each other. Of a list that was clicked only those down to the click
-were looked at, and they are compared with the first one. Which objects were shown depends on both scores, and this does
-not bend the line; it does bend a count of which of the two ranked the shown ones better, whichever made the list.
+Objects of a list that was judged are compared with each other. Of a list that was clicked only the first one counts: it
+was looked at in any case, and was clicked or not. How far people looked depends on what they found, and that would bend
+the line for the others. Which objects were shown depends on both scores, and this does not bend it; it does bend a
+count of which of the two ranked the shown ones better, whichever made the list.
 
-What was learned is used as far as this speaks for it. Lists of which all was good say nothing, nor do queries that were
-judged before: of those it is known what is good, and that says little of others. Old lists are forgotten slowly, so
-that a bad week is noticed after a good year.
+What was learned is used as far as this speaks for it; before there is much to compare, it has the benefit of the doubt
+if people told good from bad. Lists of which all was said to be good count for nothing, nor do queries that were judged
+before: of those it is known what is good, and that says little of others. Old lists are forgotten slowly, so that a bad
+week is noticed after a good year.
 """
 
 from __future__ import annotations
@@ -24,8 +26,12 @@ Array = NDArray[np.float64]
 
 # Lists that trust begins with half of.
 _HALF_TRUST = 10
-# Standard errors that b is above zero where what was learned is not trusted at all, and where it is fully.
-_NO_TRUST, _FULL_TRUST = -1.0, 2.0
+# Standard errors that b is above zero where what was learned is not trusted at all, and where it is fully; and as many
+# as it is taken to be above zero until so many lists were compared, half of them then, and so on.
+_NO_TRUST, _FULL_TRUST = -1.5, 1.5
+_BENEFIT_OF_DOUBT, _HALF_DOUBT = 1.5, 10
+# Nobody's judgements are as regular as a few may look.
+_LEAST_VARIANCE = 0.01
 # Lists after which about a third of what one said is left.
 _MEMORY = 1_000
 _TINY = 1e-300
@@ -35,7 +41,7 @@ class Watched(NamedTuple):
     """What is known about the use of what was learned, from predictions made before learning."""
 
     n_lists: int
-    """Lists with something good that were learned."""
+    """Lists that were learned and told good from bad: something was good, and others were not, or not clicked."""
     n_compared: int
     """Lists among them that said something about what was learned before."""
     base: float
@@ -50,7 +56,7 @@ class Watch:
     """Sums of the least squares, and what follows from them."""
 
     def __init__(self, sums: Array | None = None) -> None:
-        # X'X, X'y and y'y of (first of a clicked list, base, learned, good), the number of rows, lists, lists compared.
+        # X'X, X'y and y'y of (1 for a clicked list, base, learned, good), the number of rows, lists, lists compared.
         self.sums = np.zeros(19) if sums is None else sums
 
     def judged(self, base: Array, learned: Array, is_good: NDArray[np.bool_]) -> None:
@@ -61,12 +67,11 @@ class Watch:
 
     def clicked(self, base: Array, learned: Array) -> None:
         """Look at a list down to the click, its last."""
-        if (learned != learned[0]).any():
-            is_click = np.arange(len(base)) == len(base) - 1
-            self._compare(np.stack([np.ones(len(base)), base - base[0], learned - learned[0], is_click]), len(base))
+        if learned[0]:
+            self._compare(np.array([[1.0], base[:1], learned[:1], [len(base) == 1]]), 1)
 
     def learned(self) -> None:
-        """Count a list with something good."""
+        """Count a list that told good from bad."""
         self.sums[17] += 1
 
     def result(self) -> Watched:
@@ -79,7 +84,7 @@ class Watch:
             inverse = np.linalg.pinv(X[np.ix_(used, used)], hermitian=True)
             line = np.zeros(3)
             line[used] = inverse @ y[used]
-            variance = max(squares[3, 3] - float(y @ line), 0.0) / (n - len(used))
+            variance = max((squares[3, 3] - float(y @ line)) / (n - len(used)), _LEAST_VARIANCE)
             a, b, error = float(line[1]), float(line[2]), float(np.sqrt(variance * inverse[-1, -1]))
         return Watched(int(self.sums[17]), int(self.sums[18]), a, b, error)
 
@@ -87,11 +92,11 @@ class Watch:
     def blend(self) -> float:
         """How much of what was learned to use: nothing at first, all when it helps, and nothing when it misleads."""
         found = self.result()
-        if not found.n_compared or not np.isfinite(found.standard_error):
-            return 0.0
-        above = found.learned / max(found.standard_error, _TINY)
+        above = _BENEFIT_OF_DOUBT * _HALF_DOUBT / (found.n_compared + _HALF_DOUBT)
+        if np.isfinite(found.standard_error):
+            above += found.learned / max(found.standard_error, _TINY)
         held = min(1.0, max(0.0, (above - _NO_TRUST) / (_FULL_TRUST - _NO_TRUST)))
-        return held * found.n_compared / (found.n_compared + _HALF_TRUST)
+        return held * found.n_lists / (found.n_lists + _HALF_TRUST)
 
     def _compare(self, columns: Array, n: int) -> None:
         self.sums[:17] *= 1 - 1 / _MEMORY
