@@ -105,6 +105,7 @@ def make_page(results, n_lists, versions):
             whole, last = found.mean(axis=1), found[:, -max(1, n_lists // 10) :].mean(axis=1)
             less = "" if policy == "greedy" else str(difference(whole, rewards["greedy"].mean(axis=1)))
             lines.append(f"| {policy} | {mean_over_splits(whole)} | {mean_over_splits(last)} | {less} |")
+        lines += ["", verdict(rewards)]
     lines += ["", "![Reward along the stream](results/exploration.png)", ""]
     lines.append("Measured with " + ", ".join(f"{name} {version}" for name, version in versions.items()) + ".")
     return "\n".join(lines) + "\n"
@@ -121,6 +122,18 @@ def difference(ours, theirs):
     return f"{gaps.mean():+.3f} ± {gaps.std(ddof=1) / np.sqrt(len(gaps)):.3f}"
 
 
+def verdict(rewards):
+    """Tell whether a way to explore pays: more than twice the standard error of the difference."""
+    greedy = rewards["greedy"].mean(axis=1)
+    gaps = {policy: found.mean(axis=1) - greedy for policy, found in rewards.items() if policy != "greedy"}
+    pays = [policy for policy, gap in gaps.items() if gap.mean() > 2 * gap.std(ddof=1) / np.sqrt(len(gap))]
+    return (
+        f"Exploring pays here with {' and '.join(pays)}."
+        if pays
+        else "Exploring does not pay here, in any of these ways."
+    )
+
+
 def draw(results, folder):
     """Draw the mean reward so far along the stream."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -128,7 +141,7 @@ def draw(results, folder):
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
-    for axis, start in zip(figure.subplots(1, len(STARTS), sharey=True), STARTS, strict=True):
+    for axis, start in zip(figure.subplots(1, len(STARTS)), STARTS, strict=True):
         for number, policy in enumerate(POLICIES):
             rewards = of(results, start, policy)
             so_far = rewards.cumsum(axis=1) / np.arange(1, rewards.shape[1] + 1)

@@ -45,6 +45,9 @@ def test_streams_are_rewarded_and_told_of(exploration, tmp_path):
     gap = thompson.mean() - greedy.mean()
     row = next(line for line in page.splitlines() if line.startswith("| Thompson |"))
     assert f"| {gap:+.3f} ± " in row
+    better, same = np.array([[0.5, 0.6], [0.4, 0.6], [0.5, 0.7]]), np.full((3, 2), 0.4)
+    assert exploration.verdict({"greedy": same, "UCB": better, "Thompson": same}) == "Exploring pays here with UCB."
+    assert exploration.verdict({"greedy": better, "UCB": same}).startswith("Exploring does not pay here")
     exploration.draw(results, tmp_path)
     assert (tmp_path / "exploration.png").stat().st_size > 10_000
 
