@@ -133,7 +133,7 @@ def _from_arrays(name: str, arrays: dict[str, Array], *, unit_norm: bool) -> Col
     if any(array.ndim != 1 or array.dtype != np.int64 for array in (ids, lengths)) or (ids >= _MOST).any():
         raise ValueError(f"the ids of its {name} are none")
     found = Collection.from_layout(rows, ids, lengths)
-    lengths_of_rows = row_norms(found.rows(found.ids))
+    lengths_of_rows = row_norms(rows)
     if unit_norm and not np.all((lengths_of_rows == 0) | (np.abs(lengths_of_rows - 1) < _UNIT_NORM)):
         raise ValueError(f"its {name} are not of unit norm")
     return found
