@@ -120,6 +120,17 @@ def moment_refined(X, y, triplets, temperature="auto", n_steps="auto"):
     return nearby.refine(triplets, X, temperature=temperature, n_steps=n_steps)
 
 
+def spectral(X, y, triplets, normalize=0.7):
+    try:
+        return am.spectral_projection(triplets, X, normalize=normalize)
+    except ValueError:  # nothing stands out of so few
+        return moment_denoised(X, y, triplets).project(rank=RANK, normalize=normalize)
+
+
+def spectral_refined(X, y, triplets, temperature="auto", n_steps="auto"):
+    return spectral(X, y, triplets).refine(triplets, X, temperature=temperature, n_steps=n_steps)
+
+
 # -- from labels ------------------------------------------------------------------------------------------------------
 
 
@@ -232,6 +243,17 @@ METHODS = [
         "MomentAROMA refined in 50 steps", "triplets", over(temperature=[0.1, 0.2]), partial(moment_refined, n_steps=50)
     ),
     Method("MomentAROMA refined by default", "triplets", [{}], moment_refined),
+    Method("spectral", "triplets", over(normalize=[0.0, 0.5, 0.6, 0.7, 0.8, 1.0]), spectral),
+    Method(
+        "spectral refined",
+        "triplets",
+        [{"temperature": t, "n_steps": n} for t in (0.1, 0.2) for n in (50, 100, 200)],
+        spectral_refined,
+    ),
+    Method(
+        "spectral refined in 50 steps", "triplets", over(temperature=[0.1, 0.2]), partial(spectral_refined, n_steps=50)
+    ),
+    Method("spectral refined by default", "triplets", [{}], spectral_refined),
     Method("two towers (torch)", "triplets", _SOFTMAX, softmax),
     Method("one tower (torch)", "triplets", _SOFTMAX, partial(softmax, n_towers=1), _CHEAP),
     Method(

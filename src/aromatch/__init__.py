@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         MomentAROMA,
         load,
         merge,
+        spectral_projection,
     )
 
 __version__ = "0.1.0"
@@ -49,16 +50,20 @@ __all__ = [
     "load",
     "merge",
     "search",
+    "spectral_projection",
     "store",
     "theory",
     "triplets",
 ]
 
+# The other names in lower case are modules.
+_FUNCTIONS = ("load", "merge", "spectral_projection")
+
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'aromatch' has no attribute {name!r}")
-    if name.islower() and name not in ("load", "merge"):
+    if name.islower() and name not in _FUNCTIONS:
         return import_module(f".{name}", __name__)
     return getattr(import_module(".learners", __name__), name)
 

@@ -17,6 +17,7 @@ from .oasis import OASIS
 from .online import OnlineLearner
 from .projection import Projection
 from .registry import LEARNERS, load
+from .spectral import spectral_projection
 from .triplet import Judgement, TripletLearner
 
 __all__ = [
@@ -41,4 +42,5 @@ __all__ = [
     "hierarchy_from_dots",
     "load",
     "merge",
+    "spectral_projection",
 ]

@@ -119,12 +119,12 @@ class Solution:
         return choose(self.state, *self.asked)
 
     @cached_property
-    def _queries(self) -> _Inverse:
-        return _Inverse(self.state["qq"] / self._weight, self.choice.lam)
+    def _queries(self) -> Inverse:
+        return Inverse(self.state["qq"] / self._weight, self.choice.lam)
 
     @cached_property
-    def _objects(self) -> _Inverse:
-        return _Inverse(self.state["pp"] / self._weight, self.choice.lam)
+    def _objects(self) -> Inverse:
+        return Inverse(self.state["pp"] / self._weight, self.choice.lam)
 
     @cached_property
     def W(self) -> Array:
@@ -155,8 +155,8 @@ class Solution:
         qp = self.state["learn_qp"] / learned
         if share > 0:
             qp = (1 - share) * qp + share * _of_known(self.state)
-        left = _Inverse(self.state["learn_qq"] / learned, lam).times(qp)
-        return np.ascontiguousarray(_Inverse(self.state["learn_pp"] / learned, lam).times(left.T).T)
+        left = Inverse(self.state["learn_qq"] / learned, lam).times(qp)
+        return np.ascontiguousarray(Inverse(self.state["learn_pp"] / learned, lam).times(left.T).T)
 
     @cached_property
     def Lambda(self) -> Array:
@@ -183,7 +183,7 @@ class Solution:
         return max(float(self.state["weight"][0]), 1.0)
 
 
-class _Inverse:
+class Inverse:
     """The inverse of ``S + lam I``, S symmetric without negative eigenvalues but for rounding.
 
     All features are first scaled to the same mean square, so that what counts as rounding does not depend on units.

@@ -48,6 +48,7 @@ _FIRST, _MOST = 32, 512
 _SMALL = 256
 # Vectors beside those that are wanted, the degree of the polynomial between two bases, and when values are settled.
 _MORE, _DEGREE, _TOLERANCE = 16, 8, 1e-3
+_MOST_BYTES_KEPT = 2**26
 # Where the polynomial is about 1e34, and a number in single precision ends at 1e38.
 _LARGEST_IN_SINGLE = 1e4
 # In two rounds what is a tenth above the edge grows 300 times as much as what is below, and is seen.
@@ -86,10 +87,10 @@ class Graph(NamedTuple):
         """Tell whether it is the graph of these triplets."""
         return self.digest == _digest(block)
 
-    @property
-    def n_bytes(self) -> int:
-        """How much memory it takes."""
-        return sum(array.nbytes for array in (*self.found.factors, *self[:2]))
+    def to_keep(self) -> Graph | None:
+        """Give it, unless it is large: then it is made again when a refinement wants it."""
+        n_bytes = sum(array.nbytes for array in (*self.found.factors, *self[:2]))
+        return self if n_bytes <= _MOST_BYTES_KEPT else None
 
     @property
     def tells_something(self) -> bool:

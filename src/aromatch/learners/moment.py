@@ -59,8 +59,6 @@ Array = NDArray[np.float64]
 
 # Triplets whose sums are computed before they are added to the model.
 _AT_ONCE = 2**18
-# A larger graph is made again when a refinement wants it, and not kept until then.
-_MOST_BYTES_OF_A_GRAPH = 2**26
 # What `denoise` keeps, and what stands in for it where nothing stands out.
 _DENOISED = {
     "denoised_qp": "qp",
@@ -260,7 +258,7 @@ class MomentAROMA(TripletLearner):
                 found |= {name: found[plain].copy() for name, plain in _DENOISED.items()}
             if self.denoise and block.preferred is block.others:  # not a single judgement
                 graph = judgement_graph.graph_of(rest)
-                self._graph = graph if graph.n_bytes <= _MOST_BYTES_OF_A_GRAPH else None
+                self._graph = graph.to_keep()
                 if graph.tells_something:
                     told = Denoised(rest, graph)
                     found |= {"denoised_qp": told.qp(), "known_qp": told.known_qp()}

@@ -49,7 +49,7 @@ _NUMBERS_AT_ONCE = 2**20
 
 
 class Projection(Similarity):
-    """A symmetric similarity made from a learned one; `project` of a learner gives it.
+    """A symmetric similarity; `project` of a learner gives it, or `spectral_projection`.
 
     Parameters
     ----------
@@ -131,9 +131,10 @@ class Projection(Similarity):
             Steps to take, a few hundred at most.
 
             What is "auto" is chosen among temperatures of 0.1 and 0.2, and up to 400 steps, by rows that were held
-            out. Where nothing helps them a copy of this projection comes back. For that it must be fresh from a
-            `MomentAROMA` with `lam="auto"` or `denoise`, which holds out one row in eight, and the rows must be the
-            very ones that the model has learned, bit for bit. Of others nobody can tell, and 0.2 and 100 are taken.
+            out. Where nothing helps them a copy of this projection comes back. For that it must be fresh from
+            `spectral_projection`, or from a `MomentAROMA` with `lam="auto"` or `denoise`, which hold out one row in
+            eight, and the rows must be the very ones that were learned, bit for bit. Of others nobody can tell, and
+            0.2 and 100 are taken.
         random_state : None, int, Generator or RandomState, default 0
             Draws the rows of every step.
         progress : bool, default False
@@ -155,7 +156,7 @@ class Projection(Similarity):
         >>> [round(model.score(X[1::2], y[1::2]), 2) for model in (nearby, better)]
         [0.83, 0.85]
         """
-        _check_kind(self.kind, self.normalize)
+        check_kind(self.kind, self.normalize)
         if self.kind != "psd":
             raise ValueError(f"refine needs kind 'psd', a space with vectors of its own, got kind {self.kind!r}")
         t = _or_auto(temperature, "temperature", lambda *it: checks.check_number(*it, at_least=LOWEST_TEMPERATURE))
@@ -206,7 +207,7 @@ class Projection(Similarity):
 
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
         super()._check_state(state, m, n)
-        _check_kind(self.kind, self.normalize)
+        check_kind(self.kind, self.normalize)
         if m != n:
             raise ValueError(f"the model has {m} features of queries and {n} of objects, expected as many")
         if not all(array.dtype == FLOAT64 and np.isfinite(array).all() for array in state.values()):
@@ -231,14 +232,14 @@ class Projection(Similarity):
         return out
 
     def _check_square(self, square: float) -> None:
-        _check_square(square, self._state["L"])
+        check_square(square, self._state["L"])
 
     @property
     def _n_features_out(self) -> int:
         return len(self._state["signs"])
 
     def _embed(self, X: Matrix) -> Array:
-        _check_kind(self.kind, self.normalize)
+        check_kind(self.kind, self.normalize)
         rows = product(X, self._state["L"])
         return _divided_by_norms(rows, float(self.normalize)) if self.normalize else rows
 
@@ -248,7 +249,7 @@ def make_projection(
 ) -> Projection:
     """Project W of a fitted bilinear learner; its method `project` says what the arguments are."""
     check_is_fitted(model)
-    _check_kind(kind, normalize)
+    check_kind(kind, normalize)
     m, n = model.n_features_in_, model.n_object_features_in_
     if m != n:
         raise ValueError(f"project needs as many query as object features, got {m} and {n}")
@@ -266,20 +267,29 @@ def make_projection(
         if not len(numbers):
             raise ValueError("triplets is empty, expected some to choose the rank by")
         rows = read_both(queries, objects, numbers)
-        _check_square(max(rows.query_square, rows.object_square), L)
+        check_square(max(rows.query_square, rows.object_square), L)
         most = _best_rank(queries, objects, numbers, L, signs, float(normalize))
-    projection = Projection(kind, normalize=normalize)
-    projection.n_features_in_, projection.n_object_features_in_ = m, n
-    if hasattr(model, "feature_names_in_"):
-        projection.feature_names_in_ = model.feature_names_in_
-    projection._state = {"L": np.ascontiguousarray(L[:, :most]), "signs": signs[:most].copy()}
+    names, graph = getattr(model, "feature_names_in_", None), getattr(model, "_graph", None)
+    W_of_known, L_of_known = getattr(model, "_W_of_known_rows", None), None
+    if kind == "psd" and W_of_known is not None:
+        L_of_known = np.ascontiguousarray(_factors(W_of_known, kind, most)[0][:, :most])
+    empty = Projection(kind, normalize=normalize)
+    projection = new_projection(empty, L[:, :most], signs[:most], names, L_of_known, graph)
     if model.fingerprints_ is not None:
         projection.bind(*model.fingerprints_)
-    projection._graph = getattr(model, "_graph", None)
-    W_of_known = getattr(model, "_W_of_known_rows", None)
-    if kind == "psd" and W_of_known is not None:
-        projection._L_of_known = np.ascontiguousarray(_factors(W_of_known, kind, most)[0][:, :most])
     return projection
+
+
+def new_projection(
+    empty: Projection, L: Array, signs: Array, names: Any, L_of_known: Array | None, graph: Graph | None
+) -> Projection:
+    """Fill a projection with its factor, the names of features and what a refinement may want."""
+    empty.n_features_in_ = empty.n_object_features_in_ = len(L)
+    if names is not None:
+        empty.feature_names_in_ = np.array(names, dtype=object)
+    empty._state = {"L": np.array(L, order="C"), "signs": signs.copy()}
+    empty._L_of_known, empty._graph = L_of_known, graph
+    return empty
 
 
 def _or_auto(value: Any, name: str, check: Callable[[Any, str], Number]) -> Number | None:
@@ -290,12 +300,14 @@ def _or_auto(value: Any, name: str, check: Callable[[Any, str], Number]) -> Numb
     return check(value, name)
 
 
-def _check_square(square: float, L: Array) -> None:
+def check_square(square: float, L: Array) -> None:
+    """Refuse rows that are so large that their scores could overflow."""
     if square * max(1.0, float(np.vdot(L, L))) > LARGEST[FLOAT64]:
         raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in float64")
 
 
-def _check_kind(kind: str, normalize: bool | float) -> None:
+def check_kind(kind: str, normalize: bool | float) -> None:
+    """Check the parameters of a projection."""
     checks.check_choice(kind, "kind", ("psd", "symmetric"))
     if not isinstance(normalize, bool | np.bool_) and checks.check_number(normalize, "normalize", at_least=0) > 1:
         raise ValueError(f"normalize must be True, False or a number from 0 to 1, got {normalize!r}")

@@ -70,7 +70,7 @@ def of_triplets(block: Block, m: int, n: int) -> Sums:
     weights = np.ones(len(q)) if block.weights is None else block.weights
     sums = Sums(np.zeros((m, m)), np.zeros((m, n)), np.zeros((n, n)), float(weights.sum()))
     preferred, others = _Term(block.preferred, good, 1.0), _Term(block.others, bad, 1.0)
-    _add_squares(sums.qq, block.queries, q, weights)
+    add_squares(sums.qq, block.queries, q, weights)
     _add(sums.qp, block.queries, q, [preferred, others._replace(sign=-1.0)], weights)
     if block.preferred is block.others:  # rows that are preferred in one triplet and passed over in another, once
         terms = [_Term(block.preferred, np.tile(numbers, 2), sign) for numbers, sign in ((good, 1.0), (bad, -1.0))]
@@ -140,7 +140,7 @@ def spread_of_rows(rows: RowView, numbers: Numbers, weights: Array) -> Array:
     total, out = np.zeros((1, width)), np.zeros((width, width))
     if weights.sum() > 0:
         add_sums(rows, np.array([0, len(numbers)]), numbers, weights, total)
-        _add_squares(out, rows, numbers, weights)
+        add_squares(out, rows, numbers, weights)
         out -= total.T @ total / weights.sum()
     return _without_negative_squares(out)
 
@@ -179,7 +179,7 @@ def of_labels(rows: RowView, classes: Numbers, numbers: Numbers | None = None) -
 
     def gram(weights: Array) -> Array:
         out = np.zeros((width, width))
-        _add_squares(out, rows, numbers, weights)
+        add_squares(out, rows, numbers, weights)
         return out
 
     return Sums(
@@ -214,7 +214,7 @@ def _add(out: Array, rows: RowView, numbers: Numbers, terms: Sequence[_Term], we
         add_rows_times(rows, own, sums, out)
 
 
-def _add_squares(out: Array, rows: RowView, numbers: Numbers, weights: Array) -> None:
+def add_squares(out: Array, rows: RowView, numbers: Numbers, weights: Array) -> None:
     """Add to `out`, over all numbers, the weight times a row times itself, turned."""
     used, places = used_rows(numbers, rows.shape[0])
     totals = np.bincount(places, weights=weights, minlength=len(used))

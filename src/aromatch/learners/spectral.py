@@ -1,0 +1,190 @@
+"""A projection straight from the graph of the judgements, without sums over triplets (beyond the paper).
+
+Where triplets name the same rows again and again, what stands out of their graph (`learners.judgement_graph`) gives
+each row a direction: rows that belong together, compared or not, point the same way. That is as good as a label. A
+linear map of the features to the directions is then a regression, with ``x_i`` the rows, ``t_i`` their directions less
+the mean of all, and s the mean square of a feature::
+
+    L  =  argmin_L  mean_i |L'x_i - t_i|^2  +  lam s |L|^2      =  inv(mean x x' + lam s I)  mean x t'
+
+Rows are compared by ``L'q`` and ``L'p``: the projection onto ``W = L L'``. Ridge regression on spectral coordinates is
+known as spectral regression (Cai, He and Han 2007); there the graph is made from labels or distances, here from
+judgements.
+
+`MomentAROMA` with `denoise` asks the same graph for ``E[q p']``, and solves on both sides of it. That costs sums over
+all triplets and several decompositions of matrices as large as the features. Here there is one Cholesky factorisation
+for every lam that is tried. In return there is no confidence, no merging, and nothing at all where no direction stands
+out.
+
+lam is chosen by rows that are held out, one in eight, the ones that `MomentAROMA` would hold out: it is the one whose
+map from the other rows comes nearest to their directions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+
+from .. import _checks as checks
+from .._rows import MatrixLike, as_matrix
+from . import sums
+from .closed_form import Inverse
+from .inputs import Block, check_triplets, feature_names, read_both
+from .judgement_graph import Graph, graph_of
+from .projection import Projection, check_kind, check_square, new_projection
+
+Array = NDArray[np.float64]
+
+# What lam is chosen from, and where the search begins: a change of lam by less than this step matters little.
+_LAMS = 10.0 ** np.arange(-4, 2.1, 0.5)
+_FIRST = 6
+
+
+def spectral_projection(
+    triplets: ArrayLike,
+    Q: MatrixLike,
+    P: MatrixLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    lam: float | str = "auto",
+    normalize: bool | float = 0.7,
+) -> Projection:
+    """Map rows to a space where those lie together that judgements put together: the quickest way to a good ranking.
+
+    For triplets of rows of one collection, or of queries and objects with the same features, that name each row a few
+    times. `refine` makes it better still.
+
+    Parameters
+    ----------
+    triplets, Q, P, sample_weight : as in `fit_triplets`
+    lam : float or "auto", default "auto"
+        How much the map is held back, in units of the mean square of a feature. "auto" chooses it by rows that are held
+        out.
+    normalize : bool or float, default 0.7
+        Score by cosines in the new space; a number between 0 and 1 divides by that power of the norms.
+
+    Returns
+    -------
+    Projection
+        Of kind "psd", with one dimension for each direction that stands out.
+
+    Raises
+    ------
+    ValueError
+        When nothing stands out: triplets are too few for their rows. `MomentAROMA` makes something of fewer.
+
+    References
+    ----------
+    Cai, He and Han, Spectral Regression for Efficient Regularized Subspace Learning, ICCV 2007.
+
+    Examples
+    --------
+    >>> import aromatch as am
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> triplets = am.triplets.from_labels(y[::2], 10_000, random_state=0)
+    >>> nearby = am.spectral_projection(triplets, X[::2])
+    >>> [round(model.score(X[1::2], y[1::2]), 2) for model in (am.Euclidean().fit(X), nearby)]
+    [0.66, 0.84]
+    """
+    check_kind("psd", normalize)
+    given = None if isinstance(lam, str) else checks.check_number(lam, "lam", above=0)
+    if isinstance(lam, str):
+        checks.check_choice(lam, "lam", ("auto",))
+    queries = as_matrix(Q, "Q")
+    objects = queries if P is None or P is Q else as_matrix(P, "P")
+    width = queries.shape[1]
+    if objects.shape[1] != width:
+        raise ValueError(f"P must have as many features as Q, {width}, got {objects.shape[1]}")
+    numbers = check_triplets(triplets, queries, objects)
+    weights = checks.check_weights(sample_weight, len(numbers))
+    rows = read_both(queries, objects, numbers)
+    check_square(max(rows.query_square, rows.object_square), np.empty((0, 0)))
+    block = Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights)
+    changes = sums.changing(block, sums.hashes_of(block))
+    weights = None if weights is None else weights[changes]
+    block = block._replace(triplets=np.ascontiguousarray(block.triplets[changes]), weights=weights)
+    graph = graph_of(block)
+    known, new = _known_and_new(block, graph, width)
+    everything = known.and_those_of(new)
+    if not everything.n_rows:
+        raise ValueError(
+            f"nothing stands out of the graph of these triplets: {len(block.triplets)} that say something name "
+            f"{len(graph.query_rows)} queries, too few for each; MomentAROMA makes something of fewer"
+        )
+    if given is None:
+        given = _best_lam(known, new) if known.n_rows and new.n_rows else _LAMS[_FIRST]
+    vectors, roots, _ = linalg.svd(everything.best_map(given), full_matrices=False)
+    return new_projection(
+        Projection("psd", normalize=normalize),
+        vectors * roots,  # eigenvectors of L L', the largest first
+        np.ones(len(roots)),
+        feature_names(Q),
+        known.best_map(given) if known.n_rows else None,
+        graph.to_keep(),
+    )
+
+
+class _Targets(NamedTuple):
+    """Rows and where they are to be mapped, in sums over them."""
+
+    squares: Array
+    """``sum x x'``."""
+    products: Array
+    """``sum x t'``."""
+    n_rows: int
+
+    def and_those_of(self, more: _Targets) -> _Targets:
+        """Give the sums over these rows and others."""
+        return _Targets(self.squares + more.squares, self.products + more.products, self.n_rows + more.n_rows)
+
+    def best_map(self, lam: float) -> Array:
+        """Give the regression."""
+        mean_square = float(np.trace(self.squares)) / len(self.squares) / self.n_rows
+        return Inverse(self.squares / self.n_rows, lam * mean_square).times(self.products / self.n_rows)
+
+    def error(self, L: Array) -> float:
+        """Give the mean ``|L'x - t|^2``, less the mean ``|t|^2``."""
+        return float(np.vdot(L, self.squares @ L) - 2 * np.vdot(L, self.products)) / self.n_rows
+
+
+def _known_and_new(block: Block, graph: Graph, width: int) -> tuple[_Targets, _Targets]:
+    """Give the targets of rows to learn from, and of rows that are held out."""
+    wanted, offered = graph.directions()
+    sides = [(block.queries, graph.query_rows, wanted)]
+    if block.queries is not block.preferred:
+        sides.append((block.preferred, graph.object_rows, offered))
+    is_told = [directions.any(axis=1) for _, _, directions in sides]
+    n_told = sum(int(np.count_nonzero(told)) for told in is_told)
+    mean = np.sum([directions.sum(axis=0) for _, _, directions in sides], axis=0) / max(1, n_told)
+    parts = []
+    for is_new in (False, True):
+        squares, products, n = np.zeros((width, width)), np.zeros((width, len(mean))), 0
+        for (view, rows, directions), told in zip(sides, is_told, strict=True):
+            here = told & (sums.is_held_out(view, rows) == is_new)
+            sums.add_squares(squares, view, rows[here], np.ones(np.count_nonzero(here)))
+            sums.add_rows_times(view, rows[here], directions[here] - mean, products)
+            n += int(np.count_nonzero(here))
+        parts.append(_Targets(squares, products, n))
+    return parts[0], parts[1]
+
+
+def _best_lam(known: _Targets, new: _Targets) -> float:
+    """Go downhill among what lam may be: the error has one valley."""
+    errors = {}
+
+    def error(place: int) -> float:
+        if place not in range(len(_LAMS)):
+            return np.inf
+        if place not in errors:
+            errors[place] = new.error(known.best_map(_LAMS[place]))
+        return errors[place]
+
+    place = _FIRST
+    for step in (-1, 1):
+        while error(place + step) < error(place):
+            place += step
+    return float(_LAMS[place])
