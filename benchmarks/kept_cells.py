@@ -28,10 +28,14 @@ def computed(cells, n_jobs, what, path):
         progress_bar(what, len(missing), enabled=True) as advance,
     ):
         names = {pool.submit(function, *arguments): name for name, (function, *arguments) in missing.items()}
-        for done in as_completed(names):
-            kept[names[done]] = done.result()
-            _write(path, kept)
-            advance(1)
+        try:
+            for done in as_completed(names):
+                kept[names[done]] = done.result()
+                _write(path, kept)
+                advance(1)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # nobody would keep what the others find
+            raise
     return [kept[name] for name in cells]
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import operator
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,13 @@ def test_a_cell_that_breaks_leaves_the_others_kept(kept_cells, tmp_path):
     with pytest.raises(ValueError, match="math domain error"):
         kept_cells.computed(cells, 1, "test", path)
     assert json.loads(path.read_text()) == {"right": 2.0}
+
+
+def test_after_a_cell_that_breaks_no_more_are_begun(kept_cells, tmp_path):
+    later = {f"later {n}": (subprocess.call, ["sh", "-c", f"sleep 0.2; touch {tmp_path}/{n}"]) for n in range(30)}
+    with pytest.raises(ValueError, match="math domain error"):
+        kept_cells.computed({"wrong": (math.sqrt, -1.0), **later}, 1, "test", tmp_path / "cells.json")
+    assert len(list(tmp_path.iterdir())) < 15
 
 
 def test_names_depend_on_every_setting(kept_cells):
