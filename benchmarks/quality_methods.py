@@ -131,6 +131,10 @@ def spectral_refined(X, y, triplets, temperature="auto", n_steps="auto"):
     return spectral(X, y, triplets).refine(triplets, X, temperature=temperature, n_steps=n_steps)
 
 
+def best(X, y, triplets):
+    return am.best_projection(triplets, X, rank=RANK)
+
+
 # -- from labels ------------------------------------------------------------------------------------------------------
 
 
@@ -253,7 +257,7 @@ METHODS = [
     Method(
         "spectral refined in 50 steps", "triplets", over(temperature=[0.1, 0.2]), partial(spectral_refined, n_steps=50)
     ),
-    Method("spectral refined by default", "triplets", [{}], spectral_refined),
+    Method("best projection", "triplets", [{}], best),
     Method("two towers (torch)", "triplets", _SOFTMAX, softmax),
     Method("one tower (torch)", "triplets", _SOFTMAX, partial(softmax, n_towers=1), _CHEAP),
     Method(

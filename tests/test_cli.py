@@ -112,7 +112,7 @@ def test_the_demo_prints_json_and_nothing_else(small_library, run):
         "OASIS",
         "d-AROMA",
         "f-AROMA",
-        "refined",
+        "best",
     ]
     assert [result["n_triplets"] for result in report["results"]] == [0, 300, 300, 300, 300]
     assert report["n_training"] + report["n_held_out"] == report["n_entries"] == 90

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Fingerprint,
         FullAROMA,
         MomentAROMA,
+        best_projection,
         load,
         merge,
         spectral_projection,
@@ -41,6 +42,7 @@ __all__ = [
     "Fingerprint",
     "FullAROMA",
     "MomentAROMA",
+    "best_projection",
     "datasets",
     "evaluation",
     "experiments",
@@ -57,7 +59,7 @@ __all__ = [
 ]
 
 # The other names in lower case are modules.
-_FUNCTIONS = ("load", "merge", "spectral_projection")
+_FUNCTIONS = ("best_projection", "load", "merge", "spectral_projection")
 
 
 def __getattr__(name: str) -> Any:

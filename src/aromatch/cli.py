@@ -52,8 +52,8 @@ def demo(
     """Learn which docstrings of Python's standard library belong together.
 
     The corpus is on every machine, and it takes less than half a minute. Shows precision and mAP of cosine,
-    OASIS, d-AROMA, f-AROMA and the refined closed form on docstrings held out from learning, and what a few of
-    these find before and after.
+    OASIS, d-AROMA, f-AROMA and the best that we know on docstrings held out from learning, and what a few of these
+    find before and after.
     """
     from .experiments.demo import N_TRIPLETS, render, run_demo
 

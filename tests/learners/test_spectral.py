@@ -57,7 +57,17 @@ def test_the_map_is_the_ridge_regression_of_directions_on_features(lam, apart):
     L = ridge(rows, directions, lam)
     np.testing.assert_allclose(found.W_, L @ L.T, rtol=1e-8, atol=1e-10 * np.abs(L @ L.T).max())
     known = ridge(rows[~is_new], directions[~is_new], lam)
-    np.testing.assert_allclose(found._L_of_known, known, rtol=1e-8, atol=1e-10 * np.abs(known).max())
+    W = found._L_of_known @ found._L_of_known.T
+    np.testing.assert_allclose(W, known @ known.T, rtol=1e-8, atol=1e-10 * np.abs(W).max())
+
+
+def test_a_rank_keeps_the_largest_eigenvalues():
+    X, triplets, *_ = judged()
+    whole, cut = am.spectral_projection(triplets, X), am.spectral_projection(triplets, X, rank=3)
+    values, vectors = np.linalg.eigh(whole.W_)
+    np.testing.assert_allclose(cut.W_, (vectors[:, -3:] * values[-3:]) @ vectors[:, -3:].T, atol=1e-10 * values[-1])
+    assert whole.L_.shape[1] == 9  # one less than there are groups
+    assert cut._L_of_known.shape == (30, 3)
 
 
 @pytest.mark.parametrize("n", [2_000, 20_000])
@@ -173,6 +183,7 @@ def test_too_few_triplets_are_told_as_that(n):
         ({"lam": 0}, "lam must be greater than 0, got 0"),
         ({"lam": "best"}, "lam must be.*'best'"),
         ({"lam": np.nan}, "lam"),
+        ({"rank": 0}, "rank"),
         ({"normalize": 1.5}, "normalize"),
         ({"P": np.ones((500, 3))}, "P must have as many features as Q, 30, got 3"),
         ({"sample_weight": [1.0]}, "sample_weight"),

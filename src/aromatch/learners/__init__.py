@@ -2,6 +2,7 @@
 
 from .arow import AROW
 from .base import Similarity
+from .best import best_projection
 from .diagonal import DiagonalAROMA
 from .euclidean import Euclidean
 from .factored import FactoredAROMA
@@ -39,6 +40,7 @@ __all__ = [
     "Projection",
     "Similarity",
     "TripletLearner",
+    "best_projection",
     "hierarchy_from_dots",
     "load",
     "merge",

@@ -26,7 +26,7 @@ the mean logarithm of their ranks. Both have to be new: objects that steps were 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -144,13 +144,11 @@ def refined(
     what it would have done for `L_of_known`, which has not seen the rows that are held out. `graph` may be that of
     these triplets, and need not be made again then.
     """
-    changes = sums.changing(block, sums.hashes_of(block))
+    block, changes = sums.telling(block)
     sizes = np.abs(L).mean(axis=1, keepdims=True) if L.size else np.zeros((len(L), 1))
     sizes[sizes < _NO_SIZE * sizes.max()] = 0
     if n_steps == 0 or not changes.any() or not sizes.any():
         return L
-    weights = None if block.weights is None else block.weights[changes]
-    block = block._replace(triplets=block.triplets[changes], weights=weights)
     judgements = _judgements(block, graph, Q, P, triplets[changes], sizes.ravel())
     most = _NUMBERS_OF_STEPS[-1] if n_steps is None else n_steps
     n_tried = len(_TEMPERATURES) if temperature is None else int(n_steps is None)
@@ -166,6 +164,27 @@ def refined(
     # As eigenvectors of L L', the largest first.
     vectors, roots, _ = linalg.svd(best * sizes, full_matrices=False)
     return np.asarray(vectors * roots)
+
+
+def log_ranks_of_new(
+    maps: Sequence[NDArray[np.float64] | None],
+    power: float,
+    block: Block,
+    graph: Graph,
+    Q: Matrix,
+    P: Matrix,
+    triplets: Numbers,
+) -> list[float]:
+    """Tell how far down objects that are held out come, for held-out queries that they belong to, by each of some maps.
+
+    The arguments are those of `refined`, of triplets that say something. Nothing when there is nothing to tell by, or
+    a map is not there.
+    """
+    there = [L.astype(np.float32) for L in maps if L is not None]
+    if len(there) < len(maps):
+        return []
+    new = _New.of(_judgements(block, graph, Q, P, triplets, np.ones(Q.shape[1])))
+    return [] if new is None else [float(new.log_ranks(L, power).mean()) for L in there]
 
 
 def _steps(L: Array, batches: Iterator[Batch], temperature: float, advance: Callable[[int], None]) -> Iterator[Array]:

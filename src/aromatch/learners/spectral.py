@@ -22,7 +22,7 @@ map from the other rows comes nearest to their directions.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,6 +50,7 @@ def spectral_projection(
     *,
     sample_weight: ArrayLike | None = None,
     lam: float | str = "auto",
+    rank: int | None = None,
     normalize: bool | float = 0.7,
 ) -> Projection:
     """Map rows to a space where those lie together that judgements put together: the quickest way to a good ranking.
@@ -63,13 +64,15 @@ def spectral_projection(
     lam : float or "auto", default "auto"
         How much the map is held back, in units of the mean square of a feature. "auto" chooses it by rows that are held
         out.
+    rank : int, optional
+        How many dimensions to keep at most.
     normalize : bool or float, default 0.7
         Score by cosines in the new space; a number between 0 and 1 divides by that power of the norms.
 
     Returns
     -------
     Projection
-        Of kind "psd", with one dimension for each direction that stands out.
+        Of kind "psd", with a dimension for each direction that stands out.
 
     Raises
     ------
@@ -94,38 +97,46 @@ def spectral_projection(
     given = None if isinstance(lam, str) else checks.check_number(lam, "lam", above=0)
     if isinstance(lam, str):
         checks.check_choice(lam, "lam", ("auto",))
+    most = None if rank is None else checks.check_integer(rank, "rank", at_least=1)
     queries = as_matrix(Q, "Q")
     objects = queries if P is None or P is Q else as_matrix(P, "P")
-    width = queries.shape[1]
-    if objects.shape[1] != width:
-        raise ValueError(f"P must have as many features as Q, {width}, got {objects.shape[1]}")
+    if objects.shape[1] != queries.shape[1]:
+        raise ValueError(f"P must have as many features as Q, {queries.shape[1]}, got {objects.shape[1]}")
     numbers = check_triplets(triplets, queries, objects)
     weights = checks.check_weights(sample_weight, len(numbers))
     rows = read_both(queries, objects, numbers)
     check_square(max(rows.query_square, rows.object_square), np.empty((0, 0)))
-    block = Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights)
-    changes = sums.changing(block, sums.hashes_of(block))
-    weights = None if weights is None else weights[changes]
-    block = block._replace(triplets=np.ascontiguousarray(block.triplets[changes]), weights=weights)
+    block, _ = sums.telling(Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights))
     graph = graph_of(block)
-    known, new = _known_and_new(block, graph, width)
-    everything = known.and_those_of(new)
-    if not everything.n_rows:
+    found = projection_of_graph(block, graph, given, most, normalize, feature_names(Q))
+    if found is None:
         raise ValueError(
             f"nothing stands out of the graph of these triplets: {len(block.triplets)} that say something name "
             f"{len(graph.query_rows)} queries, too few for each; MomentAROMA makes something of fewer"
         )
-    if given is None:
-        given = _best_lam(known, new) if known.n_rows and new.n_rows else _LAMS[_FIRST]
-    vectors, roots, _ = linalg.svd(everything.best_map(given), full_matrices=False)
-    return new_projection(
-        Projection("psd", normalize=normalize),
-        vectors * roots,  # eigenvectors of L L', the largest first
-        np.ones(len(roots)),
-        feature_names(Q),
-        known.best_map(given) if known.n_rows else None,
-        graph.to_keep(),
-    )
+    return found
+
+
+def projection_of_graph(
+    block: Block, graph: Graph, lam: float | None, rank: int | None, normalize: bool | float, names: Any
+) -> Projection | None:
+    """Do what `spectral_projection` does, with the graph of these triplets; give None when nothing stands out of it."""
+    known, new = _known_and_new(block, graph, block.queries.shape[1])
+    everything = known.and_those_of(new)
+    if not everything.n_rows:
+        return None
+    if lam is None:
+        lam = _best_lam(known, new) if known.n_rows and new.n_rows else float(_LAMS[_FIRST])
+    L = _principal(everything.best_map(lam), rank)
+    L_of_known = _principal(known.best_map(lam), rank) if known.n_rows else None
+    signs = np.ones(L.shape[1])
+    return new_projection(Projection("psd", normalize=normalize), L, signs, names, L_of_known, graph.to_keep())
+
+
+def _principal(L: Array, rank: int | None) -> Array:
+    """Give the same ``L L'`` by its eigenvectors, the largest first and so many of them."""
+    vectors, roots, _ = linalg.svd(L, full_matrices=False)
+    return np.ascontiguousarray((vectors * roots)[:, :rank])
 
 
 class _Targets(NamedTuple):

@@ -100,6 +100,13 @@ def changing(block: Block, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
     return changes if block.weights is None else changes & (block.weights > 0)
 
 
+def telling(block: Block) -> tuple[Block, NDArray[np.bool_]]:
+    """Give the triplets that would change the sums, and which these are."""
+    changes = changing(block, hashes_of(block))
+    weights = None if block.weights is None else block.weights[changes]
+    return block._replace(triplets=np.ascontiguousarray(block.triplets[changes]), weights=weights), changes
+
+
 def is_held_out(rows: RowView, numbers: Numbers) -> NDArray[np.bool_]:
     """Tell which rows to choose by and not to learn from: one in eight, which ones depends on their values alone."""
     return are_held_out(_hashes(rows, numbers))
