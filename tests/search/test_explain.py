@@ -102,7 +102,29 @@ def test_the_cost_is_that_of_the_rankings():
     everything = low_rank(model, 8, X, X.copy())
     assert everything.overlap == 1.0
     assert everything.lost_share == pytest.approx(0, abs=1e-12)
+    assert everything.swapped < 0.001
     assert low_rank(model, 2).overlap is None
+
+
+def swapped(whole, cut, generator):
+    """Share of pairs of columns that two matrices of scores order otherwise."""
+    i, j = generator.integers(whole.shape[1], size=(2, 200_000))
+    rows = generator.integers(len(whole), size=200_000)
+    return np.mean((whole[rows, i] - whole[rows, j]) * (cut[rows, i] - cut[rows, j]) < 0)
+
+
+@pytest.mark.parametrize("name", ["moment", "touched", "oasis"])
+def test_swapped_comparisons_are_those_of_rows_that_point_anywhere_or_of_the_rows_given(name):
+    model, X = learned(name)
+    generator = np.random.default_rng(1)
+    for k in (1, 3):
+        anywhere, of_rows = low_rank(model, k), low_rank(model, k, X, X.copy())
+        Q, P = generator.normal(size=(2, 2_000, 8))
+        for found, queries, objects, tolerance in ((anywhere, Q, P, 0.02), (of_rows, X, X, 0.02)):
+            cut = (queries @ found.left) @ (objects @ found.right).T
+            expected = swapped(model.similarity(queries, objects), cut, generator)
+            assert found.swapped == pytest.approx(expected, abs=tolerance)
+            assert found.swapped > 0.05
 
 
 def test_a_model_that_knows_nothing_has_factors_of_zeros():
@@ -110,7 +132,7 @@ def test_a_model_that_knows_nothing_has_factors_of_zeros():
     found = low_rank(model, 2)
     assert found.left.shape == (6, 2)
     assert not found.left.any()
-    assert found.lost_share == 0.0
+    assert found.lost_share == found.swapped == 0.0
 
 
 @pytest.mark.parametrize(("k", "message"), [(0, "k must be at least 1"), (9, "k must be at most 8")])

@@ -3,6 +3,10 @@
 The best W of rank k, in the sum of squares, is that of its k largest singular values. With ``W ~ A B'`` a score is the
 inner product of ``A'q`` and ``B'p``, k numbers each. Objects have to be stored anew for that, and whenever the model
 has learned much: it is for models that stand still, and for collections whose vectors are too long.
+
+What the cut costs is a matter of the rows. Without any, it is told for rows that point anywhere: for a query q and
+normal objects, scores by W and by its cut ``W_k`` have the correlation ``c = |W_k'q| / |W'q|``, so that two objects
+change places with the probability ``arccos(c) / pi``. Its mean over normal queries is `swapped`.
 """
 
 from __future__ import annotations
@@ -18,12 +22,15 @@ from .. import _checks as checks
 from .._rows import MatrixLike
 from ..learners.inputs import product
 from .best import best_of
+from .collection import NUMBERS_AT_ONCE
 from .explore import check_bilinear
 
 Array = NDArray[np.float64]
 
 _K_OF_OVERLAP = 10
 _QUERIES_AT_ONCE = 256
+# Comparisons for each query, and queries that point anywhere.
+_PAIRS, _N_ANYWHERE = 100, 1_000
 
 
 class LowRank(NamedTuple):
@@ -35,13 +42,19 @@ class LowRank(NamedTuple):
     """Of shape (n, k): ``P @ right`` are the objects."""
     lost_share: float
     """Share of the sum of squares of W that is lost."""
+    swapped: float
+    """Share of comparisons of two objects that come out otherwise: for the rows given, or for rows that point anywhere.
+    """
     overlap: float | None
     """Mean share of the 10 best objects of a query that are still among its 10 best; None without rows to try."""
     first_kept: float | None
     """Share of queries whose best object is still the best."""
 
     def __str__(self) -> str:
-        lines = f"rank {self.left.shape[1]}: {self.lost_share:.2%} of the squares of W lost"
+        lines = (
+            f"rank {self.left.shape[1]}: {self.lost_share:.2%} of the squares of W lost, "
+            f"{self.swapped:.1%} of all comparisons come out otherwise"
+        )
         if self.overlap is not None:
             lines += f", {self.overlap:.1%} of the best 10 kept, the best one for {self.first_kept:.1%} of the queries"
         return lines
@@ -65,7 +78,7 @@ def low_rank(model: Any, k: int, Q: MatrixLike | None = None, P: MatrixLike | No
     >>> X, y = load_digits(return_X_y=True)
     >>> model = am.MomentAROMA().fit(X[::2], y[::2])
     >>> print(am.search.low_rank(model, 9, X[1::2]))
-    rank 9: ... of the squares of W lost, ... of the best 10 kept, the best one for ... of the queries
+    rank 9: ... of the squares of W lost, ... come out otherwise, ... of the best 10 kept, ... of the queries
     """
     check_bilinear(model)
     k = checks.check_integer(k, "k", at_least=1)
@@ -81,8 +94,8 @@ def low_rank(model: Any, k: int, Q: MatrixLike | None = None, P: MatrixLike | No
     kept = float(np.sum(values**2)) / total if total > 0 else 1.0
     roots = np.sqrt(values)
     left, right = U * roots, V * roots
-    overlap, first_kept = (None, None) if Q is None else _kept(model, left, right, Q, P)
-    return LowRank(left, right, max(0.0, 1.0 - kept), overlap, first_kept)
+    costs = (_swapped_anywhere(W, U, values), None, None) if Q is None else _costs(model, left, right, Q, P)
+    return LowRank(left, right, max(0.0, 1.0 - kept), *costs)
 
 
 def _largest(W: Any, k: int) -> tuple[Array, Array, Array]:
@@ -96,17 +109,34 @@ def _largest(W: Any, k: int) -> tuple[Array, Array, Array]:
     return U[:, :k], values[:k], Vt[:k].T
 
 
-def _kept(model: Any, left: Array, right: Array, Q: Any, P: Any) -> tuple[float, float]:
-    """Rank the objects with W and with its factors, and compare the first ten."""
+def _swapped_anywhere(W: Any, U: Array, values: Array) -> float:
+    """Give the share of comparisons that the cut changes, for rows that point anywhere."""
+    # From a fixed start, so that the same model is told the same.
+    generator, angles = np.random.default_rng(0), []
+    at_once = max(1, NUMBERS_AT_ONCE // max(W.shape))
+    for start in range(0, _N_ANYWHERE, at_once):
+        Q = generator.standard_normal((min(at_once, _N_ANYWHERE - start), len(U)))
+        whole, cut = np.linalg.norm(np.asarray(Q @ W), axis=1), np.linalg.norm((Q @ U) * values, axis=1)
+        correlations = np.divide(cut, whole, out=np.ones_like(whole), where=whole > 0)
+        angles += np.arccos(np.minimum(correlations, 1.0)).tolist()
+    return float(np.mean(angles) / np.pi)
+
+
+def _costs(model: Any, left: Array, right: Array, Q: Any, P: Any) -> tuple[float, float, float]:
+    """Rank the objects with W and with its factors; compare pairs of them, the first ten and the first."""
     queries, objects = model._check_both(Q, P)
     n_best = min(_K_OF_OVERLAP, objects.shape[0] - (objects is queries))
     if n_best < 1:
         raise ValueError("Q must have at least two rows when P is None: a row does not find itself")
-    shared, same_first = [], []
+    swapped, shared, same_first = [], [], []
+    generator = np.random.default_rng(0)
     short_objects = product(objects, right)
     for start in range(0, queries.shape[0], _QUERIES_AT_ONCE):
         some = queries[start : start + _QUERIES_AT_ONCE]
         both = model.similarity(some, objects), product(some, left) @ short_objects.T
+        pairs = generator.integers(objects.shape[0], size=(2, some.shape[0], _PAIRS))
+        exact, cut = (np.sign(np.subtract(*(np.take_along_axis(scores, pair, 1) for pair in pairs))) for scores in both)
+        swapped += (exact * cut < 0).mean(axis=1).tolist()
         if objects is queries:
             own = np.arange(some.shape[0])
             for scores in both:
@@ -114,4 +144,4 @@ def _kept(model: Any, left: Array, right: Array, Q: Any, P: Any) -> tuple[float,
         exact, cut = (best_of(scores, n_best).places for scores in both)
         shared += [len(np.intersect1d(*pair)) / n_best for pair in zip(exact, cut, strict=True)]
         same_first += (exact[:, 0] == cut[:, 0]).tolist()
-    return float(np.mean(shared)), float(np.mean(same_first))
+    return float(np.mean(swapped)), float(np.mean(shared)), float(np.mean(same_first))
