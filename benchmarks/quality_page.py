@@ -272,6 +272,7 @@ def draw(results, folder):
     """Draw precision at 10 against triplets and against time, a panel for each collection."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullLocator
 
     for what, label in (("triplets", "triplets"), ("time", "seconds to learn")):
         names = list(results.cells)
@@ -293,10 +294,18 @@ def draw(results, folder):
                     level = results.mean(name, method, "P@10").mean
                     axis.axhline(level, color="#777777", linestyle=grey, linewidth=1, label=f"{method} (no triplets)")
             axis.set(xscale="log", xlabel=label, title=COLLECTIONS[name].title)
+            axis.xaxis.set_major_locator(
+                LogLocator(subs=(1, 2, 5) if axis.get_xlim()[1] < 40 * axis.get_xlim()[0] else (1,))
+            )
+            axis.xaxis.set_major_formatter("{x:,g}")
+            axis.xaxis.set_minor_locator(NullLocator())
             axis.title.set_fontsize(9)
             axis.grid(alpha=0.25, linewidth=0.5)
         figure.axes[0].set_ylabel("precision at 10")
-        figure.legend(
-            *figure.axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8
-        )
+        shown = {}
+        for axis in figure.axes:
+            shown |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+        order = sorted(shown, key=lambda method: list(STYLES).index(method) if method in STYLES else len(STYLES))
+        handles = [shown[method] for method in order]
+        figure.legend(handles, order, loc="outside right center", frameon=False, fontsize=8)
         figure.savefig(folder / f"quality_{what}.png", dpi=150)
