@@ -47,6 +47,25 @@ def test_an_emptied_piece_takes_in_what_comes_next():
     assert collection.ids.tolist() == [3]
 
 
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_rows_lie_again_as_they_lay_without_pieces_of_which_nothing_is_left(container):
+    X = np.arange(60.0).reshape(20, 3)
+    collection = Collection(container(X[:10]), ids=np.arange(10)[::-1])
+    for start in (10, 16):
+        collection.add(container(X[start : start + 3]))
+    collection.remove([3, 13, 14, 15])
+    again = Collection.from_layout(collection.rows(collection.ids), *collection.layout())
+    for mine, theirs in zip(collection.blocks(), again.blocks(), strict=True):
+        there = np.where(mine.is_there)[0]
+        np.testing.assert_array_equal(mine.is_there, theirs.is_there)
+        np.testing.assert_array_equal(mine.ids[there], theirs.ids[there])
+        both = (rows.toarray() if sparse.issparse(rows) else rows for rows in (mine.rows[there], theirs.rows[there]))
+        np.testing.assert_array_equal(*both)
+    assert len(again) == len(collection) == 12
+    with pytest.raises(ValueError, match="ids has 13, which is not there"):
+        again.rows([12, 13])
+
+
 def test_an_approximate_index_finds_all_when_all_are_asked_for_and_keeps_the_order_of_ties():
     pytest.importorskip("usearch", reason="usearch is not there: pip install 'aromatch[search]'")
     rng = np.random.default_rng(0)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import Matrix
-from .collection import Piece
+from .collection import NUMBERS_AT_ONCE, Piece
 
 
 class Best(NamedTuple):
@@ -47,15 +47,34 @@ def better_of(first: Best, second: Best, k: int) -> Best:
 def best_among(blocks: Iterable[Piece], score: Callable[[Matrix], NDArray[Any]], n_queries: int, k: int) -> Best:
     """Give the k best of some rows by their ids, in `places`; `score` gives a row of scores for each query."""
     nothing = np.empty((n_queries, 0))
-    best, first, ids = Best(nothing.astype(np.int64), nothing), 0, [np.empty(0, dtype=np.int64)]
-    for block in blocks:
-        scores = score(block.rows)
-        scores[:, ~block.is_there] = -np.inf
+    best = Best(nothing.astype(np.int64), nothing)
+    for scored in _in_portions(blocks, score, n_queries):
+        ids, scores = scored.places, scored.scores
         here = best_of(scores, k)
-        best = better_of(best, Best(here.places + first, here.scores), k)
-        first += len(block.ids)
+        found = Best(ids[here.places], here.scores)
+        best = better_of(best, found, k) if best.scores.size else found
+    return best
+
+
+def _in_portions(blocks: Iterable[Piece], score: Callable[[Matrix], NDArray[Any]], n_queries: int) -> Iterator[Best]:
+    """Give scores of all rows, and ids: of small blocks together, since choosing among few costs what many do."""
+    ids: list[NDArray[np.int64]] = []
+    scores: list[NDArray[Any]] = []
+    n = 0
+    for block in blocks:
+        if n and n_queries * (n + len(block.ids)) > NUMBERS_AT_ONCE:
+            yield Best(np.concatenate(ids), np.concatenate(scores, axis=1))
+            ids, scores, n = [], [], 0
+        here = score(block.rows)
+        if not block.is_there.all():
+            here[:, ~block.is_there] = -np.inf
         ids.append(block.ids)
-    return Best(np.concatenate(ids)[best.places], best.scores)
+        scores.append(here)
+        n += len(block.ids)
+    if len(ids) == 1:
+        yield Best(ids[0], scores[0])
+    elif ids:
+        yield Best(np.concatenate(ids), np.concatenate(scores, axis=1))
 
 
 def products(rows: Matrix, vectors: NDArray[Any]) -> NDArray[Any]:

@@ -8,6 +8,7 @@ skipped, and dropped once they are half of a piece.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -29,6 +30,22 @@ class Piece(NamedTuple):
     rows: Matrix
     ids: Ids
     is_there: NDArray[np.bool_]
+    ascending: Ids | None = None
+    """Places in the order of ids; None where that is the order in which they came."""
+
+    @classmethod
+    def ready_to_find(cls, rows: Matrix, ids: Ids, is_there: NDArray[np.bool_]) -> Piece:
+        """Make a piece in which ids are found without looking at all of them."""
+        is_ascending = bool((ids[1:] > ids[:-1]).all())
+        return cls(rows, ids, is_there, None if is_ascending else np.argsort(ids, kind="stable"))
+
+    def find(self, ids: Ids) -> Ids:
+        """Give the place of each id; -1 where it is not there."""
+        places = np.searchsorted(self.ids, ids, sorter=self.ascending)
+        places = np.minimum(places, len(self.ids) - 1)
+        if self.ascending is not None:
+            places = self.ascending[places]
+        return np.where((self.ids[places] == ids) & self.is_there[places], places, -1)
 
     def block(self, start: int, end: int) -> Piece:
         """Give some of the rows, without a copy."""
@@ -47,11 +64,11 @@ class Collection:
         self.next_id = 0
         """Larger than all ids so far, of rows that are gone too."""
         self._pieces: list[Piece] = []
-        self._place: dict[int, tuple[int, int]] = {}
+        self._n_there = 0
         self._add(rows, ids)
 
     def __len__(self) -> int:
-        return len(self._place)
+        return self._n_there
 
     @property
     def ids(self) -> Ids:
@@ -72,28 +89,22 @@ class Collection:
         is_there = ids >= 0
         if (lengths < 1).any() or lengths.sum() != len(ids):
             raise ValueError("its pieces are not as long as all of it")
-        found = cls(rows, ids[is_there])
-        whole = found._pieces[0].rows
-        if sparse.issparse(whole):
-            counts = np.zeros(len(ids), dtype=whole.indptr.dtype)
-            counts[is_there] = np.diff(whole.indptr)
-            full = sparse.csr_array((len(ids), whole.shape[1]), dtype=whole.dtype)
-            full.data, full.indices, full.indptr = whole.data, whole.indices, np.append(0, np.cumsum(counts))
-        else:
-            full = np.zeros((len(ids), whole.shape[1]), dtype=whole.dtype)
-            full[is_there] = whole
-        found._pieces, found._place = [], {}
-        for end, length in zip(np.cumsum(lengths), lengths, strict=True):
-            here = slice(end - length, end)
-            found._pieces.append(Piece(_rows_between(full, here.start, here.stop), ids[here], is_there[here].copy()))
-            found._note_places(len(found._pieces) - 1)
+        whole, known = _checked(rows, "objects", copy=False), ids[is_there]
+        _check_new_ids(known, whole.shape[0])
+        found = cls.__new__(cls)
+        found.is_sparse, found.width, found.dtype = sparse.issparse(whole), whole.shape[1], whole.dtype
+        found.next_id, found._n_there = int(known.max()) + 1, len(known)
+        full = whole if is_there.all() else _spread_out(whole, is_there)
+        ends = np.cumsum(lengths).tolist()
+        found._pieces = [
+            Piece.ready_to_find(_rows_between(full, start, end), ids[start:end], is_there[start:end].copy())
+            for start, end in pairwise([0, *ends])
+        ]
         return found
 
     def check_there(self, ids: Ids, name: str) -> None:
         """Refuse ids of rows that are not there."""
-        absent = next((one for one in ids.tolist() if one not in self._place), None)
-        if absent is not None:
-            raise ValueError(f"{name} has {absent}, which is not there")
+        self._find(ids, name)
 
     def add(self, objects: MatrixLike, ids: ArrayLike | None = None) -> Ids:
         """Add rows; give their ids, which go on from the largest so far unless they are given."""
@@ -107,34 +118,31 @@ class Collection:
 
     def remove(self, ids: ArrayLike) -> None:
         """Remove rows; their ids are not given again."""
-        wanted = check_ids(ids, "ids")
-        self.check_there(wanted, "ids")
-        touched = set()
-        for one in set(wanted.tolist()):
-            number, row = self._place.pop(one)
-            self._pieces[number].is_there[row] = False
-            touched.add(number)
-        for number in touched:
+        pieces, places = self._find(np.unique(check_ids(ids, "ids")), "ids")
+        self._n_there -= len(places)
+        for number in set(pieces.tolist()):
             piece = self._pieces[number]
+            piece.is_there[places[pieces == number]] = False
             if 2 * np.count_nonzero(piece.is_there) < len(piece.ids):
                 self._pieces[number] = _joined([piece])
-                self._note_places(number)
+        self._pieces = [piece for piece in self._pieces if len(piece.ids)]
 
     def rows(self, ids: ArrayLike) -> Matrix:
         """Give the rows with these ids, in their order."""
-        wanted = check_ids(ids, "ids")
-        self.check_there(wanted, "ids")
-        if not len(wanted):
+        pieces, places = self._find(check_ids(ids, "ids"), "ids")
+        if not len(places):
             raise ValueError("ids is empty, expected at least one")
-        piece, row = np.array([self._place[one] for one in wanted.tolist()]).T
-        order = np.argsort(piece, kind="stable")
-        parts = [self._pieces[number].rows[row[piece == number]] for number in np.unique(piece)]
+        used = sorted(set(pieces.tolist()))
+        if len(used) == 1:
+            return _taken(self._pieces[used[0]].rows, places)
+        parts = [_taken(self._pieces[number].rows, places[pieces == number]) for number in used]
         together = sparse.vstack(parts, format="csr") if self.is_sparse else np.concatenate(parts)
-        return together[np.argsort(order)]
+        return _taken(together, np.argsort(np.argsort(pieces, kind="stable")))
 
     def piece(self, ids: Ids) -> Piece:
         """Give some of the rows, in the order in which they came."""
-        wanted = np.array(sorted(ids.tolist(), key=self._place.__getitem__))
+        pieces, places = self._find(ids, "ids")
+        wanted = ids[np.lexsort((places, pieces))]
         return Piece(self.rows(wanted), wanted, np.ones(len(wanted), dtype=np.bool_))
 
     def blocks(self, n_beside: int = 1) -> Iterator[Piece]:
@@ -147,24 +155,34 @@ class Collection:
     def _add(self, rows: Matrix, ids: ArrayLike | None) -> Ids:
         n = rows.shape[0]
         given = np.arange(self.next_id, self.next_id + n) if ids is None else check_ids(ids, "ids")
-        if len(given) != n:
-            raise ValueError(f"ids must have one id for each of the {n} objects, got {len(given)}")
-        if len(np.unique(given)) < n:
-            raise ValueError("ids must be different from each other")
-        twice = [one for one in given.tolist() if one in self._place]
-        if twice:
-            raise ValueError(f"ids has {twice[0]}, which is there already; remove it first")
+        _check_new_ids(given, n)
+        there = given[self._places(given)[0] >= 0]
+        if len(there):
+            raise ValueError(f"ids has {there[0]}, which is there already; remove it first")
         self.next_id = max(self.next_id, int(given.max()) + 1)
-        self._pieces.append(Piece(rows, given.astype(np.int64), np.ones(n, dtype=np.bool_)))
+        self._n_there += n
+        self._pieces.append(Piece.ready_to_find(rows, given.astype(np.int64), np.ones(n, dtype=np.bool_)))
         while len(self._pieces) > 1 and len(self._pieces[-1].ids) >= len(self._pieces[-2].ids):
             self._pieces[-2:] = [_joined(self._pieces[-2:])]
-        self._note_places(len(self._pieces) - 1)
         return given
 
-    def _note_places(self, number: int) -> None:
-        """Note where the rows of a piece are."""
-        ids, is_there = self._pieces[number].ids.tolist(), self._pieces[number].is_there.tolist()
-        self._place.update((one, (number, row)) for row, one in enumerate(ids) if is_there[row])
+    def _find(self, ids: Ids, name: str) -> tuple[Ids, Ids]:
+        """Give the number of the piece that each id is in, and its place there; refuse those that are not there."""
+        pieces, places = self._places(ids)
+        if len(pieces) and pieces.min() < 0:
+            raise ValueError(f"{name} has {ids[pieces < 0][0]}, which is not there")
+        return pieces, places
+
+    def _places(self, ids: Ids) -> tuple[Ids, Ids]:
+        """Give the number of the piece that each id is in, and its place there; -1 for those that are not there."""
+        pieces, places = np.full(len(ids), -1), np.full(len(ids), -1)
+        for number, piece in enumerate(self._pieces):
+            here = piece.find(ids)
+            is_here = here >= 0
+            if is_here.all():  # a smaller piece has nothing to add
+                return np.full(len(ids), number), here
+            pieces[is_here], places[is_here] = number, here[is_here]
+        return pieces, places
 
 
 def check_ids(ids: ArrayLike, name: str) -> Ids:
@@ -177,15 +195,39 @@ def check_ids(ids: ArrayLike, name: str) -> Ids:
     return array.astype(np.int64)
 
 
-def _checked(objects: MatrixLike, name: str) -> Matrix:
+def _check_new_ids(ids: Ids, n: int) -> None:
+    if len(ids) != n:
+        raise ValueError(f"ids must have one id for each of the {n} objects, got {len(ids)}")
+    if len(np.unique(ids)) < n:
+        raise ValueError("ids must be different from each other")
+
+
+def _checked(objects: MatrixLike, name: str, *, copy: bool = True) -> Matrix:
     """Give rows in an order and a type that all others can have too; values are looked at."""
     rows = as_matrix(objects, name)
     read_all(rows, name)
     if rows.dtype not in (np.float32, np.float64):
         rows = as_float64(rows, name)
     if sparse.issparse(rows):
-        return sparse.csr_array(rows, copy=True)
-    return np.array(rows, order="C")
+        return sparse.csr_array(rows, copy=copy)
+    return np.array(rows, order="C", copy=True if copy else None)
+
+
+def _taken(rows: Matrix, places: Ids) -> Matrix:
+    return rows[places] if sparse.issparse(rows) else rows.take(places, axis=0)
+
+
+def _spread_out(rows: Matrix, is_there: NDArray[np.bool_]) -> Matrix:
+    """Put rows where they are there, and zeros between them."""
+    n, width = len(is_there), rows.shape[1]
+    if not sparse.issparse(rows):
+        full = np.zeros((n, width), dtype=rows.dtype)
+        full[is_there] = rows
+        return full
+    counts = np.zeros(n, dtype=rows.indptr.dtype)
+    counts[is_there] = np.diff(rows.indptr)
+    indptr = np.append(0, np.cumsum(counts)).astype(rows.indptr.dtype)
+    return sparse.csr_array((rows.data, rows.indices, indptr), shape=(n, width))
 
 
 def _rows_between(rows: Matrix, start: int, end: int) -> Matrix:
@@ -208,4 +250,4 @@ def _joined(pieces: list[Piece]) -> Piece:
     parts = [piece.rows[piece.is_there] for piece in pieces]
     rows = sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
     ids = np.concatenate([piece.ids[piece.is_there] for piece in pieces])
-    return Piece(rows, ids, np.ones(len(ids), dtype=np.bool_))
+    return Piece.ready_to_find(rows, ids, np.ones(len(ids), dtype=np.bool_))
