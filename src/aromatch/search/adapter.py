@@ -173,7 +173,7 @@ class Adapter:
         if not len(liked) and not len(disliked):
             raise ValueError("good and bad are empty, expected at least one id")
         view = self._surroundings.view(row)
-        if self._judgements.number(row) < 0:
+        if self._judgements.numbers(row)[0] < 0:
             base, learned = self._predicted(row, view, np.concatenate([liked, disliked]))
             self._watch.judged(base, learned, np.arange(len(base)) < len(liked))
         self._learn(row, view, liked, disliked, tells_apart=len(disliked) > 0)
@@ -195,7 +195,7 @@ class Adapter:
             raise ValueError(f"clicked is {one}, which is not among those shown")
         looked_at = listed[: int(np.flatnonzero(listed == one)[0]) + 1]
         view = self._surroundings.view(row)
-        if self._judgements.number(row) < 0:
+        if self._judgements.numbers(row)[0] < 0:
             self._watch.clicked(*self._predicted(row, view, looked_at))
         self._learn(row, view, looked_at[-1:], looked_at[:-1], tells_apart=len(listed) > 1)
 

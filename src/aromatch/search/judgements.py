@@ -1,68 +1,47 @@
-"""What people judged, and what that says about queries nearby.
+"""What people judged, kept so that one more judgement, or one object less, costs what it touches.
 
-A query that was judged votes for what was good for it and, less, against what was not. How much its vote counts is the
-share of good ones: a list of which one in ten was good says little, and may well be a mistake. Objects that were liked
-pass the question on to the queries that liked them.
+For every query there is what was good and bad for it, and for every object the queries that liked it or not. What
+follows from them is counted where it is asked for (`votes`), and in the order of numbers and ids, so that it does not
+depend on how one got there.
 """
 
 from __future__ import annotations
 
-import hashlib
 from array import array
-from typing import Any, NamedTuple
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from .._rows import Matrix
 from .collection import Collection, Ids
+from .digests import DIGEST_NUMBERS, digests
 
 Array = NDArray[np.float64]
 
 # What stands for the object that a query is, when it was removed. Its number stays, for the numbers of the others.
 GONE = -2
-_DIGEST_NUMBERS = 4
 
 # Weight of what was not good against what was.
-_AGAINST = 0.3
+AGAINST = 0.3
 # Judgements that a share of good ones is seen with, of which none was good.
 _DOUBT = 1.0
-# A query that is an object itself, against the queries that liked this object.
-_OWN = 2.0
+
+_NO_NAME = bytes(8 * DIGEST_NUMBERS)
 
 
-class Votes(NamedTuple):
-    """The judgements, in the form in which many queries can be looked up at once."""
+class Wants(NamedTuple):
+    """What a query asks for."""
 
     ids: Ids
-    """Objects that were judged, or are queries that were: the columns and rows of what follows."""
-    wants: Any
-    """CSR of shape (n_judged, n_objects): what a query asks for, as weights of objects."""
-    of_mean: Array
-    """For each judged query, how often the mean of all objects has to be taken away from that."""
-    precision: Array
-    """For each judged query, the share of good ones, with doubt."""
-    likes: Any
-    """CSR of shape (n_objects, n_judged): queries that liked an object, or are it; rows sum to 1."""
-    known: Array
-    """For each object, the precision of those queries; 0 where nobody liked it."""
-    is_only_bad: NDArray[np.bool_]
-    """For each object, whether it was judged and never liked."""
-    is_judged: NDArray[np.bool_]
-    """For each object, whether it was judged as a query itself."""
-    nearness: Array
-    """How near the surroundings of queries with something good were to them."""
+    """Objects, in ascending order; none where nothing was good."""
+    weights: Array
+    """Weights of these objects; those of good ones sum to 1."""
 
-    def places(self, ids: Ids) -> tuple[Ids, NDArray[np.bool_]]:
-        """Give the places of ids among those that were judged, and which of them were."""
-        places = np.minimum(np.searchsorted(self.ids, ids), max(len(self.ids) - 1, 0))
-        return places, self.ids[places] == ids if len(self.ids) else np.zeros(ids.shape, dtype=np.bool_)
 
-    def of(self, values: NDArray[Any], ids: Ids) -> NDArray[Any]:
-        """Look values up by ids; 0 for those that nobody judged."""
-        places, is_there = self.places(ids)
-        return np.where(is_there, values[places], 0) if len(values) else np.zeros(ids.shape, dtype=values.dtype)
+_NOTHING = Wants(np.empty(0, dtype=np.int64), np.empty(0))
 
 
 class Judgements:
@@ -71,10 +50,24 @@ class Judgements:
     def __init__(self) -> None:
         self.queries: Collection | None = None
         """Rows of the queries that are no objects themselves, by their numbers."""
+        self.wants: list[Wants] = []
+        """What each query asks for."""
+        self.precision = array("d")
+        """For each query, the share of good ones, with doubt; 0 where nothing was good."""
+        self.of_mean = array("d")
+        """For each query, how often the mean of all objects has to be taken away from what it asks for."""
+        self.liked_by: dict[int, array[int]] = {}
+        """For objects, the queries that they were good for, in ascending order; likewise the next two."""
+        self.disliked_by: dict[int, array[int]] = {}
+        self.asked_by: dict[int, array[int]] = {}
+        """For objects, the queries that they are."""
+        self.nearness_of_good = array("d")
+        """How near the surroundings of queries with something good were to them, in ascending order."""
         self._number: dict[bytes, int] = {}
+        self._names: list[bytes] = []
         self._itself, self._nearness = array("q"), array("d")
-        self._place: dict[tuple[int, int], int] = {}
-        self._judged, self._object, self._net = array("q"), array("q"), array("q")
+        # For each query, objects and how often they were good rather than bad; without those that were so as often.
+        self._net: list[dict[int, int]] = []
 
     def __len__(self) -> int:
         return len(self._itself)
@@ -85,108 +78,136 @@ class Judgements:
         `itself` is the object that it is, or -1, and `nearness` tells how near its surroundings are. Judgements of the
         same query and object add up: once good and once bad is none.
         """
-        name = digest(query)
+        (name,) = digests(query)
         number = self._number.get(name)
         if number is None:
-            number = self._number[name] = len(self)
-            self._itself.append(itself)
-            self._nearness.append(nearness)
+            number = self._new(name, itself, nearness)
             if itself < 0 and self.queries is None:
                 self.queries = Collection(query, [number])
             elif itself < 0 and self.queries is not None:
                 self.queries.add(query, [number])
-        for one, value in [*((one, 1) for one in good.tolist()), *((one, -1) for one in bad.tolist())]:
-            place = self._place.setdefault((number, one), len(self._net))
-            if place == len(self._net):
-                self._judged.append(number)
-                self._object.append(one)
-                self._net.append(0)
-            self._net[place] += value
+        self._judge(number, good.tolist(), 1)
+        self._judge(number, bad.tolist(), -1)
+        self._count(number)
 
     def forget(self, ids: Ids) -> None:
         """Forget all judgements of these objects, and those made for them as queries."""
-        judged, judged_object, net, itself = self.arrays()
-        itself[np.isin(itself, ids)] = GONE
-        kept = ~np.isin(judged_object, ids) & (itself[judged] != GONE)
-        self._number = {name: number for name, number in self._number.items() if itself[number] != GONE}
-        self._put(judged[kept], judged_object[kept], net[kept], itself)
+        touched: set[int] = set()
+        for one in ids.tolist():
+            for number in self.asked_by.pop(one, ()):
+                self._itself[number] = GONE
+                del self._number[self._names[number]]
+                self._names[number] = _NO_NAME
+                self._forget_pairs(number, list(self._net[number]))
+                touched.add(number)
+            judged_by = {*self.liked_by.get(one, ()), *self.disliked_by.get(one, ())}
+            for number in judged_by:
+                self._forget_pairs(number, [one])
+            touched |= judged_by
+        for number in touched:
+            self._count(number)
+
+    def arrays(self) -> tuple[Ids, Ids, Ids, Ids]:
+        """Give queries, objects and how often these were good rather than bad; and the object that each query is."""
+        rows = [(number, *pair) for number, net in enumerate(self._net) for pair in sorted(net.items())]
+        judged, judged_object, net = np.array(rows, dtype=np.int64).reshape(-1, 3).T.copy()
+        return judged, judged_object, net, np.array(self._itself, dtype=np.int64)
+
+    def numbers(self, queries: Matrix) -> Ids:
+        """Give the number of each query; -1 for those that were not judged."""
+        return np.array([self._number.get(name, -1) for name in digests(queries)])
+
+    # -- files --------------------------------------------------------------------------------------------
 
     @property
     def nearness(self) -> Array:
         """For each query, how near its surroundings were when it was first judged."""
         return np.array(self._nearness)
 
-    def arrays(self) -> tuple[Ids, Ids, Ids, Ids]:
-        """Give queries, objects and how often these were good rather than bad; and the object that each query is."""
-        judged, judged_object, net, itself = (
-            np.array(column, dtype=np.int64) for column in (self._judged, self._object, self._net, self._itself)
-        )
-        return judged, judged_object, net, itself
-
-    def number(self, query: Matrix) -> int:
-        """Give the number of a query, a matrix of one row; -1 when it was not judged."""
-        return self._number.get(digest(query), -1)
-
-    def votes(self) -> Votes:
-        """Count the votes."""
-        judged, judged_object, net, itself = self.arrays()
-        n, is_good, is_bad = len(self), net > 0, net < 0
-        n_good, n_bad = (np.bincount(judged[some], minlength=n) for some in (is_good, is_bad))
-        precision = n_good / (n_good + n_bad + _DOUBT)
-        has_good = n_good > 0
-        ids = np.unique(np.concatenate([judged_object, itself[itself >= 0]]))
-        n_ids, places = len(ids), np.searchsorted(ids, judged_object)
-        weight = is_good / np.maximum(n_good, 1)[judged] - _AGAINST * is_bad / np.maximum(n_bad, 1)[judged]
-        counts = has_good[judged] & (net != 0)
-        wants = sparse.csr_array((weight[counts], (judged[counts], places[counts])), shape=(n, n_ids))
-        of_mean = has_good * (1 - _AGAINST * (n_bad > 0))
-
-        own = np.flatnonzero((itself >= 0) & has_good)
-        own_places = np.searchsorted(ids, itself[own])
-        liked, by = np.concatenate([places[is_good], own_places]), np.concatenate([judged[is_good], own])
-        strength = precision[by]
-        strength[len(liked) - len(own) :] *= _OWN
-        total = np.bincount(liked, strength, minlength=n_ids)
-        likes = sparse.csr_array((strength / total[liked], (liked, by)), shape=(n_ids, n))
-        is_only_bad, is_judged = np.zeros(n_ids, dtype=np.bool_), np.zeros(n_ids, dtype=np.bool_)
-        is_only_bad[places[is_bad & has_good[judged]]] = True
-        is_judged[np.searchsorted(ids, itself[itself >= 0])] = True
-        known = likes @ precision
-        is_only_bad &= total == 0
-        return Votes(ids, wants, of_mean, precision, likes, known, is_only_bad, is_judged, self.nearness[has_good])
-
-    # -- files --------------------------------------------------------------------------------------------
-
     def names(self) -> Ids:
         """Give what each query is known again by, as whole numbers; zeros where it was forgotten."""
-        names = np.zeros((len(self), _DIGEST_NUMBERS), dtype=np.int64)
-        for name, number in self._number.items():
-            names[number] = np.frombuffer(name, dtype="<i8")
-        return names
+        return np.frombuffer(b"".join(self._names), dtype="<i8").astype(np.int64).reshape(-1, DIGEST_NUMBERS)
 
     @classmethod
     def from_arrays(
         cls, columns: tuple[Ids, Ids, Ids, Ids], nearness: Array, names: Ids, queries: Collection | None
     ) -> Judgements:
         """Put judgements together again from what `arrays`, `nearness` and `names` give."""
+        judged, judged_object, net, itself = (column.tolist() for column in columns)
         found = cls()
-        found._put(*columns)
-        found._nearness = array("d", nearness.tolist())
         found.queries = queries
-        kept = np.flatnonzero(columns[3] != GONE)
-        found._number = {names[number].astype("<i8").tobytes(): int(number) for number in kept}
+        for row, one, value in zip(names.astype("<i8"), itself, nearness.tolist(), strict=True):
+            found._new(row.tobytes() if one != GONE else _NO_NAME, one, value)
+        for number, one, times in zip(judged, judged_object, net, strict=True):
+            found._judge(number, [one], times)
+        for number in range(len(found)):
+            found._count(number)
         return found
 
-    def _put(self, judged: Ids, judged_object: Ids, net: Ids, itself: Ids) -> None:
-        self._judged, self._object, self._net, self._itself = (
-            array("q", column.tolist()) for column in (judged, judged_object, net, itself)
-        )
-        self._place = {pair: place for place, pair in enumerate(zip(self._judged, self._object, strict=True))}
+    # -- inside -------------------------------------------------------------------------------------------
+
+    def _new(self, name: bytes, itself: int, nearness: float) -> int:
+        """Make room for another query."""
+        number = len(self)
+        if itself != GONE:
+            self._number[name] = number
+        self._names.append(name)
+        self._itself.append(itself)
+        self._nearness.append(nearness)
+        self._net.append({})
+        self.wants.append(_NOTHING)
+        self.precision.append(0.0)
+        self.of_mean.append(0.0)
+        if itself >= 0:
+            self.asked_by.setdefault(itself, array("q")).append(number)
+        return number
+
+    def _judge(self, number: int, ids: Iterable[int], times: int) -> None:
+        """Let objects have been good for a query so many times more, or bad."""
+        net = self._net[number]
+        for one in ids:
+            before = net.pop(one, 0)
+            after = before + times
+            if after:
+                net[one] = after
+            for voters, was, is_now in (
+                (self.liked_by, before > 0, after > 0),
+                (self.disliked_by, before < 0, after < 0),
+            ):
+                if is_now and not was:
+                    insort(voters.setdefault(one, array("q")), number)
+                elif was and not is_now:
+                    _leave_out(voters, one, number)
+
+    def _forget_pairs(self, number: int, ids: Iterable[int]) -> None:
+        for one in ids:
+            self._judge(number, [one], -self._net[number][one])
+
+    def _count(self, number: int) -> None:
+        """Count anew what was judged for one query."""
+        ids, net = (np.array(part, dtype=np.int64) for part in _columns(self._net[number]))
+        is_good = net > 0
+        n_good = int(np.count_nonzero(is_good))
+        n_bad = len(net) - n_good
+        had_good, nearness = self.precision[number] > 0, self._nearness[number]
+        if n_good and not had_good:
+            insort(self.nearness_of_good, nearness)
+        elif had_good and not n_good:
+            del self.nearness_of_good[bisect_left(self.nearness_of_good, nearness)]
+        self.precision[number] = n_good / (n_good + n_bad + _DOUBT)
+        self.of_mean[number] = (1 - AGAINST * (n_bad > 0)) if n_good else 0.0
+        weights = np.where(is_good, 1 / max(n_good, 1), -AGAINST / max(n_bad, 1))
+        self.wants[number] = Wants(ids, weights) if n_good else _NOTHING
 
 
-def digest(row: Matrix) -> bytes:
-    """Name a row by what is in it, so that the same query is known again."""
-    parts = [row + 0.0]  # -0.0 is 0.0
-    if sparse.issparse(row):
-        parts = [row.indices[row.data != 0].astype(np.int64), row.data[row.data != 0]]
-    return hashlib.sha256(b"|".join(np.ascontiguousarray(part).tobytes() for part in parts)).digest()
+def _columns(net: dict[int, int]) -> tuple[list[int], list[int]]:
+    ids = sorted(net)
+    return ids, [net[one] for one in ids]
+
+
+def _leave_out(voters: dict[int, array[int]], one: int, number: int) -> None:
+    """Take a query out of those that voted on an object, and the object too after the last of them."""
+    these = voters[one]
+    del these[bisect_left(these, number)]
+    if not these:
+        del voters[one]

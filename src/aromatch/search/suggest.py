@@ -22,7 +22,6 @@ def suggest(objects: Collection, surroundings: Surroundings, n: int, generator: 
     if len(objects) < 3:
         raise ValueError(f"a comparison needs three objects, there are {len(objects)}")
     looked_at = generator.permutation(objects.ids)[: _LOOKED_AT * n]
-    votes = surroundings.votes
     lists: list[Ids] = []
     scores: list[float] = []
     for start in range(0, len(looked_at), _AT_ONCE):
@@ -30,7 +29,7 @@ def suggest(objects: Collection, surroundings: Surroundings, n: int, generator: 
         lists.extend(near.places[:, : len(objects)])
         scores.extend(near.scores[:, : len(objects)].mean(axis=1))
     others = [near[near != query] for near, query in zip(lists, looked_at, strict=True)]
-    known = [votes.of(votes.known, near) for near in others]
+    known = [surroundings.known(near) for near in others]
     least = min(scores)  # inner products may be below 0
     worth = np.array([(1 - each.mean()) * (score - least) for each, score in zip(known, scores, strict=True)])
     order = np.argsort(-worth, kind="stable")

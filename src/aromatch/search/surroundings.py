@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,9 @@ from sklearn.utils.extmath import row_norms
 from .._rows import Matrix
 from .best import Best, best_among, better_of, products
 from .collection import Collection, Ids
-from .judgements import Judgements, Votes, digest
+from .digests import digests
+from .judgements import Judgements
+from .votes import Votes, asked_for, votes_on
 
 Array = NDArray[Any]
 
@@ -52,20 +55,17 @@ class Surroundings:
         self._objects, self._judgements, self._unit_norm = objects, judgements, unit_norm
         self.total = np.zeros(objects.width)
         """The sum of all objects."""
-        self._votes: Votes | None = None
         self._last: tuple[bytes, View] | None = None
 
     def changed(self, added: Array | float = 0.0) -> None:
         """Take notice of new judgements or objects, of which `added` is the sum."""
         self.total = self.total + added
-        self._votes = self._last = None
+        self._last = None
 
-    @property
-    def votes(self) -> Votes:
-        """The judgements, counted."""
-        if self._votes is None:
-            self._votes = self._judgements.votes()
-        return self._votes
+    def known(self, ids: Ids) -> Array:
+        """Tell how well each object is known, from 0 to 1."""
+        used, places = np.unique(ids, return_inverse=True)
+        return votes_on(self._judgements, used).known[places.reshape(ids.shape)]
 
     def nearest(self, vectors: Array, k: int) -> Best:
         """Give the objects with the largest inner products with each vector."""
@@ -77,34 +77,38 @@ class Surroundings:
         if Q.shape[0] > 1:
             return self._view(Q)
         # A query that was just searched is judged next.
-        name = digest(Q)
+        (name,) = digests(Q)
         if self._last is None or self._last[0] != name:
             self._last = name, self._view(Q)
         return self._last[1]
 
     def _view(self, Q: Matrix) -> View:
-        vectors, n, votes = dense(Q), Q.shape[0], self.votes
+        vectors, n = dense(Q), Q.shape[0]
         lengths = row_norms(vectors)[:, np.newaxis]
         near = self.nearest(vectors, N_NEIGHBOURS + 1)
         is_itself = self._is_itself(near, lengths)
         itself = np.where(is_itself.any(axis=1), near.places[np.arange(n), is_itself.argmax(axis=1)], -1)
         # An object that is the query itself says nothing of its surroundings, unless it was judged as a query.
-        scores = np.where(is_itself & ~votes.of(votes.is_judged, near.places), -np.inf, near.scores)
+        is_itself[is_itself] = [one not in self._judgements.asked_by for one in near.places[is_itself].tolist()]
+        scores = np.where(is_itself, -np.inf, near.scores)
         near = better_of(Best(near.places, scores), Best(near.places[:, :0], scores[:, :0]), N_NEIGHBOURS)
         is_there = np.isfinite(near.scores)
         nearness = np.where(is_there, near.scores, 0.0).sum(axis=1) / np.maximum(is_there.sum(axis=1), 1)
         nearness = nearness / np.maximum(lengths[:, 0], np.finfo(np.float64).tiny)
         if not len(self._judgements):
             return View(np.zeros(n), np.zeros(vectors.shape), itself, nearness)
-        known = votes.of(votes.known, near.places) - votes.of(votes.is_only_bad, near.places)
+        ids, places = np.unique(near.places, return_inverse=True)
+        votes = votes_on(self._judgements, ids)
+        known = (votes.known - votes.is_only_bad)[places.reshape(near.places.shape)]
         share = (_by_rank(near.scores) * known).sum(axis=1)
         trust = np.maximum(0.0, (share - _STRANGE) / (1 - _STRANGE)) * self._is_near(nearness)
         # A query that was judged itself is known, whatever is around it.
-        numbers = np.array([self._judgements.number(Q[[row]]) for row in range(n)])
-        is_known = numbers >= 0
-        is_known[is_known] = votes.of_mean[numbers[is_known]] > 0
-        trust[is_known] = np.maximum(trust[is_known], _SAME)
-        directions = self._directions(vectors, near, np.where(is_known, numbers, -1))
+        numbers = self._judgements.numbers(Q)
+        numbers[numbers >= 0] = [
+            number if self._judgements.precision[number] > 0 else -1 for number in numbers[numbers >= 0].tolist()
+        ]
+        trust[numbers >= 0] = np.maximum(trust[numbers >= 0], _SAME)
+        directions = self._directions(vectors, near, ids, votes, numbers)
         return View(trust, self._reach(vectors, lengths) * directions, itself, nearness)
 
     def _is_itself(self, near: Best, lengths: Array) -> NDArray[np.bool_]:
@@ -129,44 +133,46 @@ class Surroundings:
 
         It is 0 as far beyond the furthest of them, but for a few, as these are from the middle.
         """
-        if not len(self.votes.nearness):
+        of_judged = self._judgements.nearness_of_good
+        if not of_judged:
             return np.zeros(len(nearness))
-        far, middle = np.quantile(self.votes.nearness, [_FAR, 0.5])
+        far, middle = quantile_of_sorted(of_judged, _FAR), quantile_of_sorted(of_judged, 0.5)
         beyond = np.maximum(far - nearness, 0.0)
         return np.asarray(np.maximum(0.0, 1.0 - beyond / np.maximum(middle - far, np.finfo(np.float64).tiny)))
 
-    def _directions(self, vectors: Array, near: Best, numbers: Ids) -> Array:
+    def _directions(self, vectors: Array, near: Best, ids: Ids, votes: Votes, numbers: Ids) -> Array:
         """Give what was asked for around each query, with length 1, or 0 where nothing was.
 
-        `numbers` are those of queries that were judged themselves, -1 for others.
+        `votes` are those on the objects nearby, `ids`; `numbers` those of queries that were judged themselves, -1 for
+        others.
         """
-        votes, n = self.votes, len(vectors)
+        n = len(vectors)
         near = self._with_judged_queries(vectors, near)
-        is_query = near.places < 0
-        places, is_named = votes.places(np.where(is_query, 0, near.places))
         weights = _by_rank(near.scores)
-        rows = np.broadcast_to(np.arange(n)[:, np.newaxis], near.places.shape)
-        of_objects, of_queries = is_named & ~is_query, is_query & np.isfinite(near.scores)
-        around = sparse.csr_array(
-            ((weights * votes.of(votes.known, near.places))[of_objects], (rows[of_objects], places[of_objects])),
-            shape=(n, len(votes.ids)),
+        row, rank = np.nonzero((near.places >= 0) & np.isfinite(near.scores))
+        place = np.searchsorted(ids, near.places[row, rank])
+        n_voters = (votes.starts[1:] - votes.starts[:-1])[place]
+        voters = _ranges(votes.starts[place], n_voters)
+        by_objects = np.repeat(weights[row, rank] * votes.known[place], n_voters) * votes.shares[voters]
+        query_row, query_rank = np.nonzero((near.places < 0) & np.isfinite(near.scores))
+        by = -1 - near.places[query_row, query_rank]
+        by_queries = weights[query_row, query_rank] * np.asarray(self._judgements.precision)[by]
+        same = np.flatnonzero(numbers >= 0)
+        found = asked_for(
+            self._judgements,
+            n,
+            np.concatenate([np.repeat(row, n_voters), query_row, same]),
+            np.concatenate([votes.by[voters], by, numbers[same]]),
+            np.concatenate([by_objects, by_queries, np.ones(len(same))]),
         )
-        by, same = -1 - near.places[of_queries], np.flatnonzero(numbers >= 0)
-        asking = sparse.csr_array(
-            (
-                np.concatenate([weights[of_queries] * votes.precision[by], np.ones(len(same))]),
-                (np.concatenate([rows[of_queries], same]), np.concatenate([by, numbers[same]])),
-            ),
-            shape=(n, len(votes.precision)),
-        )
-        asked_by = around @ votes.likes + asking
-        asked_for = sparse.csr_array(asked_by @ votes.wants)
-        used = np.unique(asked_for.indices)
-        if not len(used):
+        if not len(found.ids):
             return np.zeros(vectors.shape)
-        directions = dense(asked_for[:, used] @ self._objects.rows(votes.ids[used]))
+        used, columns = np.unique(found.ids, return_inverse=True)
+        starts = np.searchsorted(found.rows, np.arange(n + 1))
+        weights = sparse.csr_array((found.weights, columns, starts), shape=(n, len(used)))
+        directions = dense(weights @ self._objects.rows(used))
         mean = self.total / len(self._objects)
-        return np.asarray(normalize(directions - np.outer(asked_by @ votes.of_mean, mean)))
+        return np.asarray(normalize(directions - np.outer(found.of_mean, mean)))
 
     def _with_judged_queries(self, vectors: Array, near: Best) -> Best:
         """Let judged queries stand among the objects nearby, as -1 less their numbers; they are as long as objects."""
@@ -194,3 +200,18 @@ def _by_rank(scores: Array) -> Array:
     """Give weights 1, 1/2, 1/3, ... that sum to 1, to those that are there."""
     weights = np.where(np.isfinite(scores), 1 / np.arange(1, scores.shape[1] + 1), 0.0)
     return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))
+
+
+def _ranges(starts: Ids, lengths: Ids) -> Ids:
+    """Give all whole numbers of some ranges, one range after the other."""
+    return np.arange(lengths.sum()) + np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
+
+
+def quantile_of_sorted(values: Sequence[float], share: float) -> float:
+    """Give what `np.quantile` does, to the bit, without looking at all values."""
+    at = (len(values) - 1) * share
+    below = int(at)
+    first, second, part = values[below], values[min(below + 1, len(values) - 1)], at - below
+    if part < 0.5:
+        return first + (second - first) * part
+    return second - (second - first) * (1 - part)
