@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.preprocessing import normalize
 
 from aromatch.search import Adapter
 from aromatch.search.digests import digests
 from aromatch.search.judgements import GONE, Judgements
-from aromatch.search.surroundings import quantile_of_sorted
+from aromatch.search.surroundings import dense, quantile_of_sorted
+from aromatch.search.unit_norm import unit_rows
 from aromatch.search.votes import asked_for, votes_on
 
 N_QUERIES, N_OBJECTS = 7, 9
@@ -241,3 +243,16 @@ def test_names_are_those_in_files_of_earlier_versions():
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60), st.sampled_from([0.05, 0.5]))
 def test_quantiles_of_sorted_values_are_those_of_numpy_to_the_bit(values, share):
     assert quantile_of_sorted(sorted(values), share) == np.quantile(values, share)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, sparse.csr_array])
+def test_unit_rows_are_those_of_scikit_learn_to_the_bit(container, dtype):
+    X = np.random.default_rng(0).normal(size=(40, 7)).astype(dtype)
+    X *= 10.0 ** np.arange(-20, 20)[:, np.newaxis]
+    X[3] = 0
+    rows = container(X)
+    found, expected = (dense(each) for each in (unit_rows(rows), normalize(rows)))
+    assert found.dtype == expected.dtype == dtype
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(dense(rows), X)

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import safe_sparse_dot
 
 from .. import _checks as checks
@@ -37,6 +36,7 @@ from .collection import NUMBERS_AT_ONCE, Collection, Ids, check_ids
 from .judgements import Judgements
 from .suggest import suggest
 from .surroundings import Surroundings, View, dense
+from .unit_norm import unit_rows
 from .watch import Watch, Watched
 
 Array = NDArray[Any]
@@ -167,9 +167,9 @@ class Adapter:
         """
         row = self._one_query(query)
         liked, disliked = self._known_ids(good, "good"), self._known_ids(bad, "bad")
-        both = np.intersect1d(liked, disliked)
-        if len(both):
-            raise ValueError(f"good and bad both have {both[0]}")
+        both = set(liked.tolist()) & set(disliked.tolist())
+        if both:
+            raise ValueError(f"good and bad both have {min(both)}")
         if not len(liked) and not len(disliked):
             raise ValueError("good and bad are empty, expected at least one id")
         view = self._surroundings.view(row)
@@ -259,7 +259,7 @@ class Adapter:
 
     def _based(self, rows: Matrix) -> Matrix:
         """Give rows in the form in which inner products are the base score."""
-        return normalize(rows) if self.base == "cosine" else rows
+        return unit_rows(rows) if self.base == "cosine" else rows
 
     def _queries(self, queries: MatrixLike, name: str = "queries") -> Matrix:
         """Check rows and give them as the objects are: of their kind and type, normalised where they are."""
@@ -267,7 +267,8 @@ class Adapter:
         if rows.shape[1] != self._objects.width:
             raise ValueError(f"{name} has {rows.shape[1]} features, expected {self._objects.width} like the objects")
         # In one form before anything is computed, so that the same query has the same bits whatever it came in.
-        rows = rows.astype(self._objects.dtype, copy=False)
+        if rows.dtype != self._objects.dtype:
+            rows = rows.astype(self._objects.dtype)
         if self._objects.is_sparse:
             rows = sparse.csr_array(rows, copy=True)
             rows.sum_duplicates()
@@ -283,13 +284,15 @@ class Adapter:
         found = check_ids(ids, name)
         if n is not None and len(found) != n:
             raise ValueError(f"{name} must be one id, got {len(found)}")
-        if not may_repeat and len(np.unique(found)) < len(found):
+        if not may_repeat and len(set(found.tolist())) < len(found):
             raise ValueError(f"{name} has an id twice")
         self._objects.check_there(found, name)
         return found
 
     def _batches(self, Q: Matrix) -> list[Matrix]:
         at_once = min(_MOST_QUERIES_AT_ONCE, max(1, NUMBERS_AT_ONCE // self._objects.width))
+        if Q.shape[0] <= at_once:
+            return [Q]
         return [Q[start : start + at_once] for start in range(0, Q.shape[0], at_once)]
 
     def _vectors(self, Q: Matrix) -> Array:
@@ -312,7 +315,7 @@ class Adapter:
 
     def _learn(self, row: Matrix, view: View, good: Ids, bad: Ids, *, tells_apart: bool) -> None:
         self._sequence += 1
-        if not abs(row).max() > 0:  # a query of zeros is near to nothing
+        if not (row.data if sparse.issparse(row) else row).any():  # a query of zeros is near to nothing
             return
         self._judgements.add(row, int(view.itself[0]), float(view.nearness[0]), good, bad)
         if len(good) and tells_apart:

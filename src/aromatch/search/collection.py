@@ -49,6 +49,8 @@ class Piece(NamedTuple):
 
     def block(self, start: int, end: int) -> Piece:
         """Give some of the rows, without a copy."""
+        if start == 0 and end >= len(self.ids):
+            return self
         return Piece(_rows_between(self.rows, start, end), self.ids[start:end], self.is_there[start:end])
 
 
@@ -156,9 +158,10 @@ class Collection:
         n = rows.shape[0]
         given = np.arange(self.next_id, self.next_id + n) if ids is None else check_ids(ids, "ids")
         _check_new_ids(given, n)
-        there = given[self._places(given)[0] >= 0]
-        if len(there):
-            raise ValueError(f"ids has {there[0]}, which is there already; remove it first")
+        if given.min() < self.next_id:  # others are new in any case
+            there = given[self._places(given)[0] >= 0]
+            if len(there):
+                raise ValueError(f"ids has {there[0]}, which is there already; remove it first")
         self.next_id = max(self.next_id, int(given.max()) + 1)
         self._n_there += n
         self._pieces.append(Piece.ready_to_find(rows, given.astype(np.int64), np.ones(n, dtype=np.bool_)))
@@ -247,7 +250,7 @@ def _rows_between(rows: Matrix, start: int, end: int) -> Matrix:
 
 def _joined(pieces: list[Piece]) -> Piece:
     """Make one piece of several, without what is gone."""
-    parts = [piece.rows[piece.is_there] for piece in pieces]
+    parts = [piece.rows if piece.is_there.all() else piece.rows[piece.is_there] for piece in pieces]
     rows = sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
     ids = np.concatenate([piece.ids[piece.is_there] for piece in pieces])
     return Piece.ready_to_find(rows, ids, np.ones(len(ids), dtype=np.bool_))

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms
 
 from .._rows import Matrix
@@ -16,6 +15,7 @@ from .best import Best, best_among, better_of, products
 from .collection import Collection, Ids
 from .digests import digests
 from .judgements import Judgements
+from .unit_norm import unit_rows
 from .votes import Votes, asked_for, votes_on
 
 Array = NDArray[Any]
@@ -172,7 +172,7 @@ class Surroundings:
         weights = sparse.csr_array((found.weights, columns, starts), shape=(n, len(used)))
         directions = dense(weights @ self._objects.rows(used))
         mean = self.total / len(self._objects)
-        return np.asarray(normalize(directions - np.outer(found.of_mean, mean)))
+        return np.asarray(unit_rows(directions - np.outer(found.of_mean, mean)))
 
     def _with_judged_queries(self, vectors: Array, near: Best) -> Best:
         """Let judged queries stand among the objects nearby, as -1 less their numbers; they are as long as objects."""

@@ -58,6 +58,8 @@ class Watch:
     def __init__(self, sums: Array | None = None) -> None:
         # X'X, X'y and y'y of (1 for a clicked list, base, learned, good), the number of rows, lists, lists compared.
         self.sums = np.zeros(19) if sums is None else sums
+        # Asked for at every search, and only lists that are learned change it.
+        self._blend: float | None = None
 
     def judged(self, base: Array, learned: Array, is_good: NDArray[np.bool_]) -> None:
         """Look at a list that was judged."""
@@ -73,6 +75,7 @@ class Watch:
     def learned(self) -> None:
         """Count a list that told good from bad."""
         self.sums[17] += 1
+        self._blend = None
 
     def result(self) -> Watched:
         """Tell what is known."""
@@ -91,7 +94,12 @@ class Watch:
     @property
     def blend(self) -> float:
         """How much of what was learned to use: nothing at first, all when it helps, and nothing when it misleads."""
-        found = self.result()
+        if self._blend is None:
+            self._blend = self._blend_of(self.result())
+        return self._blend
+
+    @staticmethod
+    def _blend_of(found: Watched) -> float:
         above = _BENEFIT_OF_DOUBT * _HALF_DOUBT / (found.n_compared + _HALF_DOUBT)
         if np.isfinite(found.standard_error):
             above += found.learned / max(found.standard_error, _TINY)
@@ -103,3 +111,4 @@ class Watch:
         self.sums[:16] += (columns @ columns.T).ravel()
         self.sums[16] += n
         self.sums[18] += 1
+        self._blend = None
