@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 GONE = -2
 
 # Weight of what was not good against what was.
-AGAINST = 0.3
+_AGAINST = 0.3
 # Judgements that a share of good ones is seen with, of which none was good.
 _DOUBT = 1.0
 
@@ -133,13 +133,17 @@ class Judgements:
         cls, columns: tuple[Ids, Ids, Ids, Ids], nearness: Array, names: Ids, queries: Collection | None
     ) -> Judgements:
         """Put judgements together again from what `arrays`, `nearness` and `names` give."""
-        judged, judged_object, net, itself = (column.tolist() for column in columns)
+        order = np.argsort(columns[0], kind="stable")  # voters are in ascending order
+        judged, judged_object, net = (column[order].tolist() for column in columns[:3])
         found = cls()
         found.queries = queries
-        for row, one, value in zip(names.astype("<i8"), itself, nearness.tolist(), strict=True):
+        for row, one, value in zip(names.astype("<i8"), columns[3].tolist(), nearness.tolist(), strict=True):
             found._new(row.tobytes() if one != GONE else _NO_NAME, one, value)
         for number, one, times in zip(judged, judged_object, net, strict=True):
-            found._judge(number, [one], times)
+            if times:
+                found._net[number][one] = times
+                voters = found.liked_by if times > 0 else found.disliked_by
+                voters.setdefault(one, array("q")).append(number)
         for number in range(len(found)):
             found._count(number)
         return found
@@ -185,9 +189,8 @@ class Judgements:
 
     def _count(self, number: int) -> None:
         """Count anew what was judged for one query."""
-        ids, net = (np.array(part, dtype=np.int64) for part in _columns(self._net[number]))
-        is_good = net > 0
-        n_good = int(np.count_nonzero(is_good))
+        net = self._net[number]
+        n_good = sum(times > 0 for times in net.values())
         n_bad = len(net) - n_good
         had_good, nearness = self.precision[number] > 0, self._nearness[number]
         if n_good and not had_good:
@@ -195,14 +198,12 @@ class Judgements:
         elif had_good and not n_good:
             del self.nearness_of_good[bisect_left(self.nearness_of_good, nearness)]
         self.precision[number] = n_good / (n_good + n_bad + _DOUBT)
-        self.of_mean[number] = (1 - AGAINST * (n_bad > 0)) if n_good else 0.0
-        weights = np.where(is_good, 1 / max(n_good, 1), -AGAINST / max(n_bad, 1))
-        self.wants[number] = Wants(ids, weights) if n_good else _NOTHING
-
-
-def _columns(net: dict[int, int]) -> tuple[list[int], list[int]]:
-    ids = sorted(net)
-    return ids, [net[one] for one in ids]
+        self.of_mean[number] = (1 - _AGAINST * (n_bad > 0)) if n_good else 0.0
+        self.wants[number] = _NOTHING
+        if n_good:
+            ids, for_good, for_bad = sorted(net), 1 / n_good, -_AGAINST / max(n_bad, 1)
+            weights = [for_good if net[one] > 0 else for_bad for one in ids]
+            self.wants[number] = Wants(np.array(ids, dtype=np.int64), np.array(weights))
 
 
 def _leave_out(voters: dict[int, array[int]], one: int, number: int) -> None:

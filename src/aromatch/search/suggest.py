@@ -29,7 +29,8 @@ def suggest(objects: Collection, surroundings: Surroundings, n: int, generator: 
         lists.extend(near.places[:, : len(objects)])
         scores.extend(near.scores[:, : len(objects)].mean(axis=1))
     others = [near[near != query] for near, query in zip(lists, looked_at, strict=True)]
-    known = [surroundings.known(near) for near in others]
+    known_of_all = surroundings.known(np.concatenate(others))
+    known = np.split(known_of_all, np.cumsum([len(near) for near in others])[:-1])
     least = min(scores)  # inner products may be below 0
     worth = np.array([(1 - each.mean()) * (score - least) for each, score in zip(known, scores, strict=True)])
     order = np.argsort(-worth, kind="stable")

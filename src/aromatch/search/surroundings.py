@@ -65,7 +65,7 @@ class Surroundings:
     def known(self, ids: Ids) -> Array:
         """Tell how well each object is known, from 0 to 1."""
         used, places = np.unique(ids, return_inverse=True)
-        return votes_on(self._judgements, used).known[places.reshape(ids.shape)]
+        return votes_on(self._judgements, used).known[places]
 
     def nearest(self, vectors: Array, k: int) -> Best:
         """Give the objects with the largest inner products with each vector."""
