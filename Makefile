@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench quality feedback exploration calibration clean
+.PHONY: help demo test test-slow lint format bench adapter-speed quality feedback exploration calibration clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/' | sort
@@ -35,6 +35,9 @@ format: $(READY)  ## put the code in its standard form
 
 bench: $(READY)  ## measure speed and memory against plain loops
 	$(BIN)/python benchmarks/speed.py
+
+adapter-speed: $(READY)  ## measure what a search and a judgement cost the more was judged, against a bare scan
+	$(BIN)/python benchmarks/adapter_speed.py
 
 quality: $(READY)  ## measure rankings against other ways to learn them; takes long, and installs torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[quality]'

@@ -380,7 +380,9 @@ def test_once_good_and_once_bad_is_no_judgement():
     adapter = Adapter(X, random_state=0)
     adapter.judge(X[0] + 0.1, [1, 2], [20])
     adapter.judge(X[0] + 0.1, [20], [1, 2])
+    assert adapter.blend_ > 0
     np.testing.assert_array_equal(adapter.trust(X), 0)
+    np.testing.assert_array_equal(adapter.trust(X[0] + 0.1), 0)
 
 
 # -- which to ask -----------------------------------------------------------------------------------------------------

@@ -62,8 +62,15 @@ def test_rows_lie_again_as_they_lay_without_pieces_of_which_nothing_is_left(cont
         both = (rows.toarray() if sparse.issparse(rows) else rows for rows in (mine.rows[there], theirs.rows[there]))
         np.testing.assert_array_equal(*both)
     assert len(again) == len(collection) == 12
-    with pytest.raises(ValueError, match="ids has 13, which is not there"):
-        again.rows([12, 13])
+    for one in (collection, again):
+        for gone in (3, 13):
+            with pytest.raises(ValueError, match=f"ids has {gone}, which is not there"):
+                one.rows([9, gone])
+        with pytest.raises(ValueError, match="ids has 9, which is there already"):
+            one.add(container(X[:2]), ids=[50, 9])
+        one.add(container(X[:1] + 7), ids=[3])
+        found = one.rows([3])
+        np.testing.assert_array_equal(found.toarray() if sparse.issparse(found) else found, X[:1] + 7)
 
 
 def test_an_approximate_index_finds_all_when_all_are_asked_for_and_keeps_the_order_of_ties():

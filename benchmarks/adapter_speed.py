@@ -1,0 +1,95 @@
+"""What a search and a judgement cost an adapter, the more was judged before.
+
+    make adapter-speed                                   dense and CSR, after 100, 5,000 and 50,000 lists
+    python benchmarks/adapter_speed.py --lists 100 5000  after so many lists
+
+A search looks at all objects twice, and at all queries that were judged once. The last column holds search and
+judgement against these bare products of the same rows, measured in the same run: it should not grow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+
+if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BLAS
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import numpy as np
+from scipy import sparse
+
+import aromatch as am
+
+N_OBJECTS, N_CLASSES, K, N_TIMED = 10_000, 77, 10, 40
+
+
+def dense_rows(generator, y):
+    """Sentence embeddings, more or less: classes around centres, 384 features."""
+    return generator.normal(size=(N_CLASSES, 384))[y] + generator.normal(size=(len(y), 384))
+
+
+def sparse_rows(generator, y):
+    """Bags of about 60 words of 1,000, half of them those of a class."""
+    of_class = generator.dirichlet(np.full(1_000, 0.05), size=N_CLASSES)
+    words = [np.bincount(generator.choice(1_000, 60, p=0.5 * of_class[c] + 0.0005), minlength=1_000) for c in y]
+    return sparse.csr_array(np.log1p(np.array(words)))
+
+
+def asked(generator, X, row):
+    """Give a query near a row, but no object itself."""
+    query = X[[row]].copy()
+    values = query.data if sparse.issparse(query) else query
+    values *= 1 + 0.01 * generator.random(values.shape)
+    return query
+
+
+def judge_without_searching(adapter, generator, X, y):
+    """Let a list have been judged, without the time that looking around takes."""
+    row = int(generator.integers(N_OBJECTS))
+    ids = np.unique(np.append(generator.choice(np.flatnonzero(y == y[row]), 6), generator.integers(N_OBJECTS, size=4)))
+    is_good, nearness = y[ids] == y[row], 0.5 + 0.1 * generator.random()
+    query = adapter._one_query(asked(generator, X, row))
+    adapter._judgements.add(query, -1, nearness, ids[is_good], ids[~is_good])
+    adapter._watch.learned()
+
+
+def timed(adapter, generator, X, y):
+    """Give milliseconds of a search, of the judgement after it, and of the bare products."""
+    seconds = []
+    for _ in range(N_TIMED):
+        row = int(generator.integers(N_OBJECTS))
+        query, begin = asked(generator, X, row), time.perf_counter()
+        ids = adapter.search(query, K).ids[0]
+        searched, is_good = time.perf_counter(), y[ids] == y[row]
+        adapter.judge(query, ids[is_good], ids[~is_good])
+        judged, vector = time.perf_counter(), adapter.query_vector(query).T
+        blocks = [*adapter._objects.blocks(), *adapter._objects.blocks(), *adapter._judgements.queries.blocks()]
+        scan = time.perf_counter()
+        for block in blocks:
+            block.rows @ vector
+        seconds.append((searched - begin, judged - searched, time.perf_counter() - scan))
+    return 1e3 * np.median(seconds, axis=0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lists", type=int, nargs="+", default=[100, 5_000, 50_000], help="lists judged before")
+    arguments = parser.parse_args()
+    print("objects  lists  search ms  judge ms  bare products ms  ratio")
+    for name, rows in (("dense", dense_rows), ("CSR", sparse_rows)):
+        generator = np.random.default_rng(0)
+        y = generator.integers(N_CLASSES, size=N_OBJECTS)
+        X = rows(generator, y)
+        adapter = am.search.Adapter(X, random_state=0)
+        for n in sorted(arguments.lists):
+            while len(adapter._judgements) < n:
+                judge_without_searching(adapter, generator, X, y)
+            search, judge, scan = timed(adapter, generator, X, y)
+            print(
+                f"{name:7} {n:6,} {search:10.2f} {judge:9.2f} {scan:17.2f} {(search + judge) / scan:6.1f}", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()
