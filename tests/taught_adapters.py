@@ -1,0 +1,42 @@
+"""Objects in clusters, and an adapter that people teach their classes."""
+
+import numpy as np
+from scipy import sparse
+
+CONTAINERS = [np.asarray, sparse.csr_array]
+
+
+def clusters(n_each=12, n_clusters=4, width=8, spread=0.5, seed=0):
+    """Rows around random centres, and the number of their centre."""
+    generator = np.random.default_rng(seed)
+    centres = generator.normal(size=(n_clusters, width))
+    y = np.repeat(np.arange(n_clusters), n_each)
+    return centres[y] + spread * generator.normal(size=(len(y), width)), y
+
+
+def taught(adapter, X, y, rows, seed=0, clicks=True):
+    """Search for some rows and judge what is found by classes, with a click now and then."""
+    generator = np.random.default_rng(seed)
+    log = []
+    for number, row in enumerate(rows):
+        query = X[row] + 0.05 * generator.normal(size=X.shape[1]) if number % 3 else X[row]
+        ids = adapter.search(query, 8).ids
+        good = y[ids] == y[row]
+        if clicks and number % 4 == 3 and good.any():
+            log.append(("click", query, ids, ids[good][0]))
+        else:
+            log.append(("judge", query, ids[good], ids[~good]))
+        kind, *arguments = log[-1]
+        getattr(adapter, kind)(*arguments)
+    return log
+
+
+def convinced(adapter):
+    """Let an adapter have seen that what it learns helps."""
+    generator = np.random.default_rng(0)
+    for _ in range(100):
+        base, learned = generator.normal(size=(2, 6))
+        adapter._watch.judged(base, learned, base + learned > 0)
+        adapter._watch.learned()
+    assert adapter.blend_ > 0.9
+    return adapter
