@@ -112,3 +112,39 @@ def test_a_file_of_something_else_or_with_other_numbers_is_refused(container, tm
         Adapter.load(tmp_path / "model")
     with pytest.raises(ModelFileError, match="Adapter"):
         am.load(path)
+
+
+# -- another embedding ------------------------------------------------------------------------------------------------
+
+
+def test_an_adapter_keeps_the_fingerprint_of_its_embedding_and_refuses_others(tmp_path):
+    X, y = clusters()
+    mine, other = am.Fingerprint.of("mine", X[:3]), am.Fingerprint.of("mine", X[3:6])
+    adapter = Adapter(X, random_state=0, fingerprint=mine)
+    taught(adapter, X, y, range(10))
+    adapter.save(tmp_path / "adapter")
+    assert Adapter.load(tmp_path / "adapter", fingerprint=am.Fingerprint.of("mine", X[:3])).fingerprint_ == mine
+    with pytest.raises(ValueError, match="learned on 'mine', got 'mine': its probe differ"):
+        Adapter.load(tmp_path / "adapter", fingerprint=other)
+    with pytest.raises(ValueError, match="its probe differ"):
+        adapter.check_fingerprint(other)
+    adapter.check_fingerprint(mine)
+
+
+def test_without_a_fingerprint_nobody_can_tell_and_one_that_does_not_fit_is_refused(tmp_path):
+    X, _ = clusters()
+    mine, adapter = am.Fingerprint.of("mine", X[:3]), Adapter(X, random_state=0)
+    adapter.save(tmp_path / "adapter")
+    assert Adapter.load(tmp_path / "adapter").fingerprint_ is None
+    with pytest.raises(ValueError, match="made without a fingerprint"):
+        Adapter.load(tmp_path / "adapter", fingerprint=mine)
+    with pytest.raises(TypeError, match="fingerprint must be a Fingerprint, got 'mine'"):
+        Adapter(X, fingerprint="mine")
+    with pytest.raises(ValueError, match="fingerprint has 3 dimensions, but the objects have 8"):
+        Adapter(X, fingerprint=am.Fingerprint.of("narrow", X[:3, :3]))
+    Adapter(X, fingerprint=mine).save(tmp_path / "adapter")
+    header, arrays = read_model(tmp_path / "adapter")
+    for changed, message in (({"dimension": 9}, "9 dimensions"), ({"probe": "x"}, "its fingerprint is none")):
+        write_model(tmp_path / "other", {**header, "fingerprint": {**header["fingerprint"], **changed}}, arrays)
+        with pytest.raises(ModelFileError, match=message):
+            Adapter.load(tmp_path / "other")

@@ -29,6 +29,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from .. import _checks as checks
 from .._rows import Matrix, MatrixLike, as_float64, as_matrix, read_all
+from ..learners.fingerprint import Fingerprint, check_same
 from ..store import ModelFileError, read_model, write_model
 from .adapter_file import Parts, from_file, to_file
 from .best import products
@@ -62,6 +63,8 @@ class Adapter:
         The score to begin with, of queries and objects in one space.
     random_state : None, int, Generator or RandomState
         For `suggest`.
+    fingerprint : Fingerprint, optional
+        Of the embedding that objects and queries come from; it is saved with the adapter, and `load` can check it.
 
     Attributes
     ----------
@@ -84,7 +87,14 @@ class Adapter:
     True
     """
 
-    def __init__(self, objects: MatrixLike, *, base: str = "cosine", random_state: Any = None) -> None:
+    def __init__(
+        self,
+        objects: MatrixLike,
+        *,
+        base: str = "cosine",
+        random_state: Any = None,
+        fingerprint: Fingerprint | None = None,
+    ) -> None:
         self.base = checks.check_choice(base, "base", ("cosine", "dot"))
         if random_state is None:
             self._seed = secrets.randbits(63)
@@ -93,6 +103,7 @@ class Adapter:
         else:
             self._seed = int(checks.random_generator(random_state).integers(2**63))
         rows = self._based(_rows_of(objects, "objects"))
+        self._fingerprint = None if fingerprint is None else _checked(fingerprint, rows.shape[1])
         self._put(Collection(rows), Judgements(), Watch())
         self._surroundings.changed(_sum_of(rows))
         self._sequence = 0
@@ -114,6 +125,17 @@ class Adapter:
     def watched_(self) -> Watched:
         """What predictions made before learning say about the use of what was learned."""
         return self._watch.result()
+
+    @property
+    def fingerprint_(self) -> Fingerprint | None:
+        """Of the embedding that it was made for; None when nobody said."""
+        return self._fingerprint
+
+    def check_fingerprint(self, fingerprint: Fingerprint) -> None:
+        """Refuse an embedding that is not the one that the adapter was made for; without one, all are refused."""
+        if self._fingerprint is None:
+            raise ValueError("the adapter was made without a fingerprint, so that nobody can tell")
+        check_same(self._fingerprint, _checked(fingerprint), "")
 
     # -- searching ----------------------------------------------------------------------------------------
 
@@ -234,12 +256,24 @@ class Adapter:
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a file: the objects, and what was learned; `load` goes on exactly from there."""
         total, judgements = self._surroundings.total, self._judgements
-        parts = Parts(self.base, self._seed, self._sequence, self._objects, total, judgements, self._watch)
+        parts = Parts(
+            self.base,
+            self._seed,
+            self._sequence,
+            self._objects,
+            total,
+            judgements,
+            self._watch,
+            self._fingerprint,
+        )
         write_model(path, *to_file(parts))
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Read what `save` wrote. Nothing in the file is run, and what it says is checked."""
+    def load(cls, path: str | PathLike[str], *, fingerprint: Fingerprint | None = None) -> Self:
+        """Read what `save` wrote. Nothing in the file is run, and what it says is checked.
+
+        With a fingerprint, an adapter of another embedding is refused.
+        """
         file = read_model(path)
         try:
             parts = from_file(*file)
@@ -249,6 +283,9 @@ class Adapter:
         self.base, self._seed, self._sequence = parts.base, parts.seed, parts.sequence
         self._put(parts.objects, parts.judgements, parts.watch)
         self._surroundings.changed(parts.total)
+        self._fingerprint = parts.fingerprint
+        if fingerprint is not None:
+            self.check_fingerprint(fingerprint)
         return self
 
     # -- inside -------------------------------------------------------------------------------------------
@@ -333,6 +370,15 @@ def _rows_of(X: MatrixLike, name: str) -> Matrix:
     if rows.dtype not in (np.float32, np.float64):
         rows = as_float64(rows, name)
     return rows
+
+
+def _checked(fingerprint: Any, dimension: int | None = None) -> Fingerprint:
+    """Refuse what is no fingerprint, or one of an embedding with another number of features."""
+    if not isinstance(fingerprint, Fingerprint):
+        raise TypeError(f"fingerprint must be a Fingerprint, got {fingerprint!r}")
+    if dimension not in (None, fingerprint.dimension):
+        raise ValueError(f"fingerprint has {fingerprint.dimension} dimensions, but the objects have {dimension}")
+    return fingerprint
 
 
 def _sum_of(rows: Matrix) -> Array:

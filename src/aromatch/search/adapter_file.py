@@ -12,6 +12,7 @@ from sklearn.utils.extmath import row_norms
 from .. import _checks as checks
 from .._rows import Matrix
 from ..learners.files import sparse_matrix, sparse_parts
+from ..learners.fingerprint import Fingerprint
 from .collection import Collection
 from .judgements import GONE, Judgements
 from .watch import Watch
@@ -34,6 +35,7 @@ class Parts(NamedTuple):
     total: Array
     judgements: Judgements
     watch: Watch
+    fingerprint: Fingerprint | None = None
 
 
 def to_file(parts: Parts) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -50,6 +52,8 @@ def to_file(parts: Parts) -> tuple[dict[str, Any], dict[str, Array]]:
         "sequence": parts.sequence,
         "next_id": parts.objects.next_id,
     }
+    if parts.fingerprint is not None:
+        header["fingerprint"] = parts.fingerprint.to_header()
     return header, {**arrays, "watched": parts.watch.sums}
 
 
@@ -76,7 +80,17 @@ def from_file(header: dict[str, Any], arrays: dict[str, Array]) -> Parts:
         total,
         _judgements(arrays, objects, unit_norm=base == "cosine"),
         _watch(arrays),
+        _fingerprint(header, objects.width),
     )
+
+
+def _fingerprint(header: dict[str, Any], width: int) -> Fingerprint | None:
+    if "fingerprint" not in header:
+        return None
+    found = Fingerprint.from_header(header["fingerprint"])
+    if found.dimension != width:
+        raise ValueError(f"its fingerprint has {found.dimension} dimensions, and its objects {width}")
+    return found
 
 
 def _watch(arrays: dict[str, Array]) -> Watch:
