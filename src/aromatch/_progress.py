@@ -7,8 +7,8 @@ from time import perf_counter
 
 
 @contextmanager
-def progress_bar(description: str, total: int, *, enabled: bool = True) -> Iterator[Callable[[int], None]]:
-    """Give a function that takes how many more steps are done.
+def progress_bar(description: str, total: int, *, enabled: bool = True) -> Iterator[Callable[..., None]]:
+    """Give a function that takes how many more steps are done, and what else there is to tell, if anything.
 
     The bar goes to standard error, with the time that remains, and only when that is a terminal.
 
@@ -16,15 +16,16 @@ def progress_bar(description: str, total: int, *, enabled: bool = True) -> Itera
     ...     advance(2)
     """
     if not (enabled and sys.stderr.isatty()):
-        yield lambda steps: None
+        yield lambda steps, told="": None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    counts, told = MofNCompleteColumn(), TextColumn("{task.fields[told]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), counts, TimeRemainingColumn(), told)
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(description, total=total)
-        yield lambda steps: bar.advance(task, steps)
+        task = bar.add_task(description, total=total, told="")
+        yield lambda steps, told="": bar.update(task, advance=steps, told=told)
 
 
 def pieces(total: int, *, seconds: float = 0.05, most: int = 2**14) -> Iterator[slice]:

@@ -57,8 +57,8 @@ class RetrievalReport:
         Queries without a single relevant object, which no model can answer; they are in none of the means.
     average_precision : float64 array of shape (n_queries,)
         Average precision of each query.
-    precision_per_query : dict of int to float64 array of shape (n_queries,)
-        Precision at each k of each query.
+    precision_per_query, ndcg_per_query : dict of int to float64 array of shape (n_queries,)
+        Precision and nDCG at each k of each query.
     query_rows : int64 array of shape (n_queries,)
         The row of Q that each of these values belongs to, in rising order.
     """
@@ -70,6 +70,7 @@ class RetrievalReport:
     n_queries_left_out: int
     average_precision: NDArray[np.float64] = field(repr=False)
     precision_per_query: dict[int, NDArray[np.float64]] = field(repr=False)
+    ndcg_per_query: dict[int, NDArray[np.float64]] = field(repr=False)
     query_rows: NDArray[np.int64] = field(repr=False)
 
     def __str__(self) -> str:
@@ -203,6 +204,7 @@ def evaluate_retrieval(
         n_queries_left_out=len(classes) - len(query_rows),
         average_precision=average_precision[0],
         precision_per_query=dict(zip(cutoffs, precision, strict=True)),
+        ndcg_per_query=dict(zip(cutoffs, ndcg, strict=True)),
         query_rows=query_rows,
     )
 

@@ -13,6 +13,8 @@ both kinds,
 
 where a class that never contains the term adds nothing: the sparse table of N_ct is all that is needed.
 
+Where there are no classes, `choose="frequency"` takes the terms that are in most documents.
+
 Y. Yang and J. O. Pedersen, "A comparative study on feature selection in text categorization", ICML 1997.
 """
 
@@ -27,7 +29,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import check_integer, check_labels
+from .._checks import check_choice, check_integer, check_labels
+
+WORDS = r"(?u)\b\w\w+\b"
+# Without the digests and encoded pictures that files of real life hold: those are words of hundreds of letters.
+SHORT_WORDS = r"(?u)\b\w{2,40}\b"
+# What a file may ask for: any other expression could be made to take for ever.
+_PATTERNS_IN_FILES = (WORDS, SHORT_WORDS)
+_WAYS_TO_CHOOSE = ("information_gain", "frequency")
 
 
 def information_gain(presence: Any, y: ArrayLike) -> NDArray[np.float64]:
@@ -95,13 +104,15 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         Terms in fewer training documents than this (a share of them when it is a float) are not considered.
     token_pattern : str, default r"(?u)\b\w\w+\b"
         What a word is, as a regular expression; by default two or more letters, digits or underscores.
+    choose : {"information_gain", "frequency"}, default "information_gain"
+        Keep the terms that tell most about the class, or, where there are no classes, those in most documents.
 
     Attributes
     ----------
     terms_ : ndarray of str, shape (n,)
-        The chosen terms, the most telling first (terms of equal gain in alphabetical order): the columns.
+        The chosen terms, the most telling or most frequent first (equal ones in alphabetical order): the columns.
     information_gain_ : ndarray, shape (n,)
-        The gain of each chosen term, in nats.
+        The gain of each chosen term, in nats; only when terms are chosen by it.
     idf_ : ndarray, shape (n,)
         The inverse document frequency of each chosen term, by scikit-learn's smooth formula.
 
@@ -127,12 +138,14 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         *,
         stop_words: str | list[str] | None = "english",
         min_df: int | float = 1,
-        token_pattern: str = r"(?u)\b\w\w+\b",
+        token_pattern: str = WORDS,
+        choose: str = "information_gain",
     ) -> None:
         self.n_terms = n_terms
         self.stop_words = stop_words
         self.min_df = min_df
         self.token_pattern = token_pattern
+        self.choose = choose
 
     def fit(self, texts: Iterable[str], y: ArrayLike | None = None) -> Self:
         """Choose the terms and weigh them.
@@ -142,7 +155,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         texts : iterable of str
             The training documents.
         y : array-like, shape (n_documents,)
-            The class of each document.
+            The class of each document; not looked at when terms are chosen by frequency.
 
         Returns
         -------
@@ -160,7 +173,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         texts : iterable of str
             The training documents.
         y : array-like, shape (n_documents,)
-            The class of each document.
+            The class of each document; not looked at when terms are chosen by frequency.
 
         Returns
         -------
@@ -186,6 +199,12 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self._weigher.transform(self._counter.transform(_check_texts(texts)))
 
+    def words(self, text: str) -> list[str]:
+        """Give the words of a text, as they would be counted: without stop words, chosen as terms or not."""
+        check_is_fitted(self)
+        analyse = self._counter.build_analyzer()
+        return list(analyse(text))
+
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Give the chosen terms, in the order of the columns.
 
@@ -203,34 +222,99 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         names: NDArray[np.object_] = self.terms_.astype(object)
         return names
 
+    # -- files --------------------------------------------------------------------------------------------
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Give what a model file has to hold of it: a header and arrays, from which `from_parts` makes it again."""
+        check_is_fitted(self)
+        if self.token_pattern not in _PATTERNS_IN_FILES:
+            raise ValueError(f"token_pattern {self.token_pattern!r} cannot be saved, only the usual ones can")
+        header = {
+            "n_terms": int(self.n_terms),
+            "stop_words": self.stop_words if self.stop_words in (None, "english") else list(self.stop_words),
+            "min_df": self.min_df,
+            "token_pattern": self.token_pattern,
+            "choose": self.choose,
+            "terms": self.terms_.tolist(),
+        }
+        arrays = {"idf": np.asarray(self.idf_, dtype=np.float64)}
+        if self.choose == "information_gain":
+            arrays["gain"] = self.information_gain_
+        return header, arrays
+
+    @classmethod
+    def from_parts(cls, header: Any, arrays: dict[str, NDArray[Any]]) -> Self:
+        """Make it again of what a file says, or say in a ValueError what is wrong with that."""
+        names = {"n_terms", "stop_words", "min_df", "token_pattern", "choose", "terms"}
+        if not isinstance(header, dict) or set(header) != names:
+            raise ValueError("its text features are none")
+        settings = dict(header)
+        terms, stop_words = settings.pop("terms"), header["stop_words"]
+        check_choice(header["token_pattern"], "the token pattern of its text features", _PATTERNS_IN_FILES)
+        check_choice(header["choose"], "the choice of its text features", _WAYS_TO_CHOOSE)
+        check_integer(header["n_terms"], "the number of terms of its text features", at_least=1)
+        if not _are_texts(terms) or not terms or len(set(terms)) < len(terms):
+            raise ValueError("the terms of its text features are no terms")
+        if not (stop_words in (None, "english") or _are_texts(stop_words)):
+            raise ValueError("the stop words of its text features are no words")
+        expected = {"idf", "gain"} if header["choose"] == "information_gain" else {"idf"}
+        is_right = set(arrays) == expected and all(
+            array.shape == (len(terms),) and array.dtype == np.float64 and np.isfinite(array).all()
+            for array in arrays.values()
+        )
+        if not is_right or (arrays["idf"] <= 0).any():
+            raise ValueError(f"the weights of its {len(terms)} terms are no such")
+        features = cls(**settings)
+        features.terms_ = np.array(terms, dtype=str)
+        if "gain" in arrays:
+            features.information_gain_ = arrays["gain"]
+        features._weigh_by(arrays["idf"])
+        return features
+
+    # -- inside -------------------------------------------------------------------------------------------
+
     def _learn(self, texts: Iterable[str], y: ArrayLike | None) -> Any:
         """Set what `fit` learns; give the counts of the chosen terms in the training texts."""
         n_terms = check_integer(self.n_terms, "n_terms", at_least=1)
+        check_choice(self.choose, "choose", _WAYS_TO_CHOOSE)
         documents = _check_texts(texts)
-        if y is None:
+        needs_classes = self.choose == "information_gain"
+        if y is None and needs_classes:
             raise ValueError("y must be the class of each text: information gain needs classes, got None")
-        labels = check_labels(y, "y", len(documents))
-        settings = {"stop_words": self.stop_words, "token_pattern": self.token_pattern}
-        vocabulary = CountVectorizer(min_df=self.min_df, **settings)
+        labels = check_labels(y, "y", len(documents)) if needs_classes and y is not None else None
+        vocabulary = CountVectorizer(min_df=self.min_df, **self._settings())
         counts = vocabulary.fit_transform(documents)
         terms = vocabulary.get_feature_names_out()
-        gain = information_gain(counts, labels)
-        # The terms are in alphabetical order, and a stable sort leaves equal gains so. The same numbers
+        if labels is None:
+            value = np.bincount(counts.indices, minlength=len(terms)).astype(np.float64)
+        else:
+            value = information_gain(counts, labels)
+        # The terms are in alphabetical order, and a stable sort leaves equal values so. The same numbers
         # summed in another order differ in the last digits: unrounded, those would decide between terms.
-        chosen = np.argsort(-gain.round(12), kind="stable")[:n_terms]
+        chosen = np.argsort(-value.round(12), kind="stable")[:n_terms]
 
-        self._counter = CountVectorizer(vocabulary=terms[chosen], **settings)
-        self._weigher = TfidfTransformer().fit(counts[:, chosen])
         self.terms_ = terms[chosen].astype(str)
-        self.information_gain_ = gain[chosen]
-        self.idf_ = self._weigher.idf_
+        self.__dict__.pop("information_gain_", None)
+        if labels is not None:
+            self.information_gain_ = value[chosen]
+        self._weigh_by(TfidfTransformer().fit(counts[:, chosen]).idf_)
         return counts[:, chosen]
+
+    def _weigh_by(self, idf: NDArray[np.float64]) -> None:
+        """Get ready to count the chosen terms, and to weigh them."""
+        self._counter = CountVectorizer(vocabulary=self.terms_, **self._settings())
+        self._weigher = TfidfTransformer()
+        self._weigher.idf_ = self.idf_ = idf
+        self._weigher.n_features_in_ = len(idf)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"stop_words": self.stop_words, "token_pattern": self.token_pattern}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
-        tags.target_tags.required = True
+        tags.target_tags.required = self.choose == "information_gain"
         return tags
 
 
@@ -245,3 +329,7 @@ def _check_texts(texts: Any) -> list[str]:
         if not isinstance(text, str):
             raise TypeError(f"texts must be strings, but number {at} is of type {type(text).__name__}")
     return documents
+
+
+def _are_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) and value for value in values)

@@ -19,7 +19,7 @@ from .._rows import Matrix, MatrixLike, as_matrix, check_structure, read_all
 from ..evaluation import evaluate_retrieval
 from ..store import write_model
 from .calibration import Calibration, Curve
-from .files import to_parts
+from .files import Parts, to_parts
 from .fingerprint import Fingerprint, check_same
 from .inputs import LARGEST_SQUARE_IN_FIT, check_pairs, check_triplets, check_width, feature_names
 
@@ -243,10 +243,14 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         What is saved goes on exactly where it stopped: learning more after loading gives the same bits. A
         `random_state` that is an object is not stored; it comes back as None.
         """
+        write_model(path, *self._to_parts())
+
+    def _to_parts(self) -> Parts:
+        """Give the header and the arrays that `save` writes."""
         self._check_is_fitted()
         state = self._to_file()
         self._check_state(state, self.n_features_in_, self.n_object_features_in_)
-        write_model(path, *to_parts(self, state))
+        return to_parts(self, state)
 
     # -- shared by the subclasses -------------------------------------------------------------------------
 

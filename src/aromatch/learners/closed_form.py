@@ -126,13 +126,16 @@ class Solution:
     def _objects(self) -> Inverse:
         return Inverse(self.state["pp"] / self._weight, self.choice.lam)
 
+    @property
+    def qp(self) -> Array:
+        """``E[qp']`` times the weight: the plain sum, the denoised one, or something between."""
+        share, qp = self.choice.share, self.state["qp"]
+        return (1 - share) * qp + share * self.state["denoised_qp"] if share > 0 else qp
+
     @cached_property
     def W(self) -> Array:
         """The matrix of the score."""
-        share, qp = self.choice.share, self.state["qp"]
-        if share > 0:
-            qp = (1 - share) * qp + share * self.state["denoised_qp"]
-        left = self._queries.times(qp / self._weight)
+        left = self._queries.times(self.qp / self._weight)
         return np.ascontiguousarray(self._objects.times(left.T).T)
 
     @cached_property

@@ -15,6 +15,9 @@ from .fingerprint import Fingerprint
 
 Parts = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
+# Begins the names of arrays that a program has put beside the model, which are none of its business.
+ATTACHED = "attached"
+
 
 def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
     """Give the header and the arrays that hold everything about a fitted model."""
@@ -95,6 +98,8 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners
         if kind == "sparse":
             parameter, _, part = short.partition(".")
             matrices.setdefault(parameter, {})[part] = array
+        elif kind == ATTACHED:
+            continue
         elif kind in (arrays_of := {"state": state, "parameter": parameters, "calibration": predictions}):
             arrays_of[kind][short] = array
         else:

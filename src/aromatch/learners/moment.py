@@ -167,6 +167,31 @@ class MomentAROMA(TripletLearner):
             self._take_in(found, n_triplets, n_triplets)
         return self
 
+    def settled(self) -> MomentAROMA:
+        """Give a model with the same W, to the bit, for which what was left to choose is given.
+
+        Its `lam` is the number that was chosen, and `denoise` is in its sums. It keeps three matrices where this one
+        may keep thirteen, and need not choose anew when it is loaded or has learned more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from aromatch import MomentAROMA
+        >>> model = MomentAROMA("auto").fit(np.array([[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]]), list("aabb"))
+        >>> settled = model.settled()
+        >>> bool(settled.lam == model.lam_), bool((settled.W_ == model.W_).all())
+        (True, True)
+        """
+        solution = self._solution
+        lam = self.lam if self.r is not None else float(solution.choice.lam)
+        given = MomentAROMA(lam, r=self.r, progress=self.progress)
+        for name in ("n_features_in_", "n_object_features_in_", "feature_names_in_", "_fingerprints"):
+            if name in self.__dict__:
+                setattr(given, name, self.__dict__[name])
+        sums_and_counts = {name: self._state[name] for name in given._shapes(1, 1)}
+        given._state = {name: array.copy() for name, array in {**sums_and_counts, "qp": solution.qp}.items()}
+        return given
+
     # -- what was learned ---------------------------------------------------------------------------------
 
     @property

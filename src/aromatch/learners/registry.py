@@ -8,7 +8,7 @@ from .base import Similarity
 from .diagonal import DiagonalAROMA
 from .euclidean import Euclidean
 from .factored import FactoredAROMA
-from .files import from_parts
+from .files import Parts, from_parts
 from .full import FullAROMA
 from .hier import HIER
 from .itml import ITML
@@ -41,7 +41,11 @@ def load(path: str | PathLike[str]) -> Similarity:
     >>> bool((am.load(path).W_ == model.W_).all())
     True
     """
-    parts = read_model(path)
+    return model_of(path, read_model(path))
+
+
+def model_of(path: str | PathLike[str], parts: Parts) -> Similarity:
+    """Put a model together from what was read from a file."""
     try:
         model: Similarity = from_parts(*parts, {**LEARNERS, "Projection": Projection})
     except (AttributeError, KeyError, TypeError, ValueError) as error:

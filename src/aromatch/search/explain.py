@@ -1,7 +1,8 @@
 """Why a score is what it is: the pairs of features that make it, and how sure each is.
 
 ``q'Wp = sum_ij q_i W_ij p_j``, so every pair of a feature of the query and one of the object has its part. With the
-covariance of W each part has a standard deviation of its own, ``|q_i p_j| sqrt(Var W_ij)``.
+covariance of W each part has a standard deviation of its own, ``|q_i p_j| sqrt(Var W_ij)``. A projection divides all of
+them by the same norms, and has no standard deviations.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from scipy import sparse
 
 from .. import _checks as checks
 from .._rows import MatrixLike
-from ..learners import DiagonalAROMA, FullAROMA
+from ..learners import DiagonalAROMA, FullAROMA, Projection
 from .explore import check_bilinear
 
 Array = NDArray[Any]
@@ -62,7 +63,7 @@ def explain(
 
     Parameters
     ----------
-    model : a learner with ``q'Wp``, fitted
+    model : a learner with ``q'Wp``, fitted, or a projection of one
     q, p : vectors, or matrices with one row
         The query and the object.
     top : int, default 10
@@ -81,7 +82,8 @@ def explain(
     -0.2381 +- 0.3619  tea x 2
     +0.0000  all other pairs
     """
-    check_bilinear(model)
+    if not isinstance(model, Projection):
+        check_bilinear(model)
     top = checks.check_integer(top, "top", at_least=1)
     rows = [_one_row(x, name) for x, name in ((q, "q"), (p, "p"))]
     score = float(model.pair_score(*rows)[0])
@@ -91,7 +93,10 @@ def explain(
         for given, name, row in ((query_names, "query_names", rows[0]), (object_names, "object_names", rows[1]))
     ]
     weights = np.outer(left, right)
-    values = _cells(model.W_, i, j, 0.0) * weights
+    if isinstance(model, Projection):
+        values = _cells_of_projection(model, i, left, j, right) * weights
+    else:
+        values = _cells(model.W_, i, j, 0.0) * weights
     stds = _stds(model, i, j) if hasattr(model, "pair_std") else None
     largest = np.argsort(-np.abs(values), axis=None, kind="stable")[:top]
     parts = []
@@ -109,6 +114,14 @@ def _stds(model: Any, i: Array, j: Array) -> Array:
         n = model.n_object_features_in_
         return np.asarray(np.sqrt(np.diagonal(model.Sigma_)[i[:, np.newaxis] * n + j]))
     return np.sqrt(np.outer(np.diagonal(model.Lambda_)[i], np.diagonal(model.Omega_)[j]))
+
+
+def _cells_of_projection(model: Projection, i: Array, left: Array, j: Array, right: Array) -> Array:
+    """Give some cells of ``L L'``, divided by what the scores of this query and object are divided by."""
+    L, power = model.L_, float(model.normalize)
+    norms = np.array([np.linalg.norm(left @ L[i]), np.linalg.norm(right @ L[j])]) ** power
+    scale = 1 / float(np.prod(norms)) if norms.all() else 0.0
+    return np.asarray((L[i] * model.signs_) @ L[j].T * scale)
 
 
 def _cells(matrix: Any, i: Array, j: Array, otherwise: float) -> Array:

@@ -73,7 +73,7 @@ def from_qrels(
     queries, objects, unknown = Rows(query_ids, "query_ids"), Rows(object_ids, "object_ids"), Unknown(missing)
     grades: dict[int, dict[int, float]] = {}
     n_read = n_twice = n_both_ways = 0
-    for where, query, one, grade in _judgements(qrels):
+    for where, query, one, grade in judgements(qrels):
         n_read += 1
         row, column = unknown.row(queries, query, where), unknown.row(objects, one, where)
         if row is None or column is None:
@@ -104,7 +104,7 @@ def from_qrels(
     return Comparisons(np.concatenate([triplets, drawn])[order], np.ones(len(order)), report)
 
 
-def _judgements(qrels: Any) -> Iterable[tuple[str, Any, Any, float]]:
+def judgements(qrels: Any) -> Iterable[tuple[str, Any, Any, float]]:
     """Give where each judgement stands, its query, its object and its grade."""
     if isinstance(qrels, str | PathLike):
         yield from _lines(Path(qrels))

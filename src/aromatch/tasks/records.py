@@ -1,0 +1,144 @@
+"""Lines of csv, tsv and jsonl files as records, each with the place that an error has to name."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+# The longest text that a cell of a csv file may hold, in letters.
+_LONGEST_CELL = 2**26
+
+
+class Record(NamedTuple):
+    """One line: where it stands, and its values by name."""
+
+    where: str
+    values: dict[str, Any]
+
+
+def is_number(cell: str) -> bool:
+    """Tell a cell that holds a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def has_letters(row: Sequence[str]) -> bool:
+    """Tell a first line of names from one of numbers."""
+    return not all(is_number(cell) for cell in row)
+
+
+def records(
+    path: str | PathLike[str],
+    *,
+    is_header: Callable[[Sequence[str]], bool],
+    unnamed: Callable[[int], Sequence[str]],
+) -> Iterator[Record]:
+    """Give the lines of a csv, tsv or jsonl file.
+
+    Parameters
+    ----------
+    path : path
+        Text in UTF-8, with or without a mark at its beginning. The end of the name says what it is.
+    is_header : function
+        Tells from the first line of a csv file whether it holds names.
+    unnamed : function
+        Gives the names of so many columns, where it does not.
+    """
+    file = Path(path)
+    kind = file.suffix.lower()
+    if kind == ".jsonl":
+        yield from _of_jsonl(file)
+    elif kind in SEPARATORS:
+        yield from _of_csv(file, SEPARATORS[kind], is_header, unnamed)
+    else:
+        raise ValueError(f"{file} must be a file .csv, .tsv or .jsonl")
+
+
+@contextmanager
+def _in_utf_8(path: Path) -> Iterator[Any]:
+    """Open a file; what is not UTF-8 is an error that names it."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        try:
+            yield file
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path} is not text in UTF-8: {error.reason} (byte 0x{error.object[error.start]:02x})"
+            ) from None
+
+
+def _of_jsonl(path: Path) -> Iterator[Record]:
+    with _in_utf_8(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            where = f"{path}, line {number}"
+            try:
+                values = json.loads(line)
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise ValueError(f"{where} is not JSON: {error}") from None
+            if not isinstance(values, dict):
+                raise ValueError(f"{where} must be a JSON object, got {line.strip()[:40]!r}")
+            yield Record(where, values)
+
+
+def _of_csv(
+    path: Path,
+    separator: str,
+    is_header: Callable[[Sequence[str]], bool],
+    unnamed: Callable[[int], Sequence[str]],
+) -> Iterator[Record]:
+    usual = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        with _in_utf_8(path) as file:
+            reader = csv.reader(file, delimiter=separator, strict=True)
+            names: list[str] | None = None
+            try:
+                for row in reader:
+                    if not row:
+                        continue
+                    if names is None:
+                        starts_with_names = is_header(row)
+                        names = [cell.strip() for cell in row] if starts_with_names else list(unnamed(len(row)))
+                        if len(set(names)) < len(names):
+                            twice = next(name for at, name in enumerate(names) if name in names[:at])
+                            raise ValueError(f"{path}, line {reader.line_num}: the column {twice!r} is there twice")
+                        if starts_with_names:
+                            continue
+                    where = f"{path}, line {reader.line_num}"
+                    if len(row) != len(names):
+                        raise ValueError(f"{where} has {len(row)} columns, expected {len(names)}")
+                    yield Record(where, dict(zip(names, row, strict=True)))
+            except csv.Error as error:
+                raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
+    finally:
+        csv.field_size_limit(usual)
+
+
+def as_id(value: Any, name: str, where: str) -> str:
+    """Give an id as text; whole numbers are ids too."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str) and value.strip():
+        return value.strip()
+    raise ValueError(f"{where}: {name} must be an id, got {value!r}")
+
+
+def as_number(value: Any, name: str, where: str) -> float:
+    """Give a finite number."""
+    try:
+        number = math.nan if isinstance(value, bool | None) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{where}: {name} must be a finite number, got {value!r}")
+    return number
