@@ -47,7 +47,7 @@ def write_search(folder, n_each=20, n_queries=36, seed=0):
     write_jsonl(
         folder / "queries.jsonl",
         [
-            {"_id": f"q{at}", "text": f"{rng.choice(WORDS[name])} {rng.choice(COMMON)}"}
+            {"_id": f"q{at}", "text": f"{rng.choice(WORDS[name])} {rng.choice(COMMON)} code{at}"}
             for at, name in enumerate(classes)
         ],
     )

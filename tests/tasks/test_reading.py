@@ -7,13 +7,13 @@ import zipfile
 
 import numpy as np
 import pytest
-from collections_on_disk import write_folder, write_jsonl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from aromatch.tasks.reading import read_items
+from collections_on_disk import write_folder, write_jsonl
 
 X = np.array([[1.0, 0.0, 2.5], [0.0, -3.0, 0.5]])
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from collections_on_disk import write_jsonl, write_search
 
 from aromatch.tasks.reading import Items, read_items
 from aromatch.tasks.supervision import read_supervision
+from collections_on_disk import write_jsonl, write_search
 
 OBJECTS = Items("things", ["a", "b", "c", "d"], texts=["w"] * 4)
 QUERIES = Items("asked", ["q", "r"], texts=["w"] * 2)
@@ -54,8 +54,8 @@ def test_triplets_of_ids_become_triplets_of_rows(tmp_path, name, content):
 def test_triplets_may_be_row_numbers_in_an_array(tmp_path):
     np.save(tmp_path / "t.npy", np.array([[1, 3, 2]]))
     assert read(queries=QUERIES, triplets=tmp_path / "t.npy").triplets.tolist() == [[1, 3, 2]]
+    np.save(tmp_path / "t.npy", np.array([[3, 1, 2]]))
     with pytest.raises(ValueError, match="triplet 0: there is no row 3 in asked"):
-        np.save(tmp_path / "t.npy", np.array([[3, 1, 2]]))
         read(queries=QUERIES, triplets=tmp_path / "t.npy")
 
 
@@ -136,7 +136,7 @@ def test_unknown_ids_can_be_left_out(tmp_path):
 
 
 def test_without_anything_said_the_way_out_is_named(tmp_path):
-    with pytest.raises(ValueError, match="things has no labels.*give --labels, --triplets, --qrels or --clicks"):
+    with pytest.raises(ValueError, match=r"things has no labels.*give --labels, --triplets, --qrels or --clicks"):
         read()
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("a,b,c\n")

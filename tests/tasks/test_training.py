@@ -9,7 +9,6 @@ import time
 
 import numpy as np
 import pytest
-from collections_on_disk import WORDS, write_folder, write_search, write_vectors
 from scipy import sparse
 
 import aromatch as am
@@ -19,6 +18,7 @@ from aromatch.tasks.evaluating import evaluate
 from aromatch.tasks.learning import LEARNERS, Settings
 from aromatch.tasks.model_file import Trained
 from aromatch.tasks.training import Training, train
+from collections_on_disk import WORDS, write_folder, write_search, write_vectors
 
 
 @pytest.fixture(scope="module")
