@@ -73,11 +73,13 @@ class Rocchio:
 
     def __init__(self, objects):
         self.objects = normalize(objects)
-        self.queries, self.moves = [], []
+        # Room for all that will be judged: lists of rows would be put together anew for every search.
+        self.queries, self.moves = np.empty((2, CHECKPOINTS[-1], objects.shape[1]))
+        self.n_judged = 0
 
     def search(self, query, k):
         """Give the ids of the k best."""
-        scores = self.similarity(query, self.objects)[0]
+        scores = self._scores(query, self.objects)[0]
         return np.argsort(-scores, kind="stable")[:k]
 
     def judge(self, query, good, bad):
@@ -86,8 +88,8 @@ class Rocchio:
         for weight, ids in ((self.for_good, good), (-self.for_bad, bad)):
             if len(ids):
                 move += weight * np.asarray(self.objects[ids].mean(axis=0)).ravel()
-        self.queries.append(normalize(query))
-        self.moves.append(move)
+        self.queries[self.n_judged], self.moves[self.n_judged] = unit_rows(query)[0], move
+        self.n_judged += 1
 
     def click(self, query, shown, clicked):
         """Take what stands above the click as bad."""
@@ -96,19 +98,20 @@ class Rocchio:
 
     def similarity(self, Q, P):
         """Score with queries that moved."""
-        Q, P = normalize(Q), normalize(P)
-        Q = Q.toarray() if sparse.issparse(Q) else np.asarray(Q)
-        if self.queries:
-            near = np.empty(len(Q), dtype=np.int64)
-            judged = stacked(self.queries)
-            for start in range(0, len(Q), 1000):
-                near[start : start + 1000] = np.asarray(judged @ Q[start : start + 1000].T).argmax(axis=0)
-            Q = Q + np.stack(self.moves)[near]
-        return np.asarray((P @ Q.T).T)
+        return self._scores(Q, normalize(P))
+
+    def _scores(self, Q, objects):
+        Q = unit_rows(Q)
+        if self.n_judged:
+            judged = self.queries[: self.n_judged]
+            near = [(judged @ Q[start : start + 1000].T).argmax(axis=0) for start in range(0, len(Q), 1000)]
+            Q = Q + self.moves[np.concatenate(near)]
+        return np.asarray((objects @ Q.T).T)
 
 
-def stacked(rows):
-    return sparse.vstack(rows, format="csr") if sparse.issparse(rows[0]) else np.concatenate(rows)
+def unit_rows(Q):
+    """Give rows as an array, with unit norm."""
+    return normalize(Q.toarray() if sparse.issparse(Q) else np.asarray(Q))
 
 
 class AdapterSearch:
