@@ -1,6 +1,7 @@
 """The scripts in examples/ run, print a table of the figures they return, and find what they are there to show."""
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
@@ -12,17 +13,23 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 def run(capsys):
     """Run the `main` of a script; give its figures and what it printed."""
 
-    def run_main(name):
+    def run_main(name, *arguments):
         spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        return module.main(), capsys.readouterr().out
+        return module.main(*arguments), capsys.readouterr().out
 
     return run_main
 
 
 def test_every_example_is_run_here():
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {"multiclass", "different_spaces", "one_at_a_time"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {
+        "multiclass",
+        "different_spaces",
+        "one_at_a_time",
+        "docstring_folder",
+        "judge",
+    }
 
 
 def test_several_classes_are_told_apart_nearly_as_well_as_by_logistic_regression(run):
@@ -60,3 +67,21 @@ def test_a_stream_is_foreseen_better_and_with_more_confidence_as_it_goes_on(run)
     assert last["margin"] > 1 > first["margin"]
     for row in table:
         assert "".join(f"{value:9.3f}" for value in row.values()) in printed
+
+
+def test_docstrings_are_written_as_files_in_folders_of_their_modules(run, tmp_path):
+    n_files, printed = run("docstring_folder", str(tmp_path / "notes"))
+    assert printed == f"wrote {n_files:,} files to {tmp_path / 'notes'}\n"
+    files = list((tmp_path / "notes").glob("*/*.txt"))
+    assert len(files) == n_files > 500
+    assert len({path.parent for path in files}) == 24
+
+
+def test_the_judge_prefers_the_folder_of_the_query(run):
+    def asked(first, second):
+        ids = {"query": "a/1.txt", "first": first, "second": second}
+        return json.dumps({name: {"id": one, "text": "words"} for name, one in ids.items()})
+
+    answers, printed = run("judge", [asked("a/2", "b/3"), asked("b/3", "a/2"), asked("a/2", "a/3")])
+    assert answers == [1, 2, 0]
+    assert printed == "1\n2\n0\n"

@@ -78,8 +78,19 @@ def test_many_queries_come_from_a_file(place, tmp_path):
 def test_words_that_are_not_known_are_named(place):
     (answer,) = search(str(place / "moment"), "the raven Xylophone and zebra").answers
     assert answer.unknown_words == ["xylophone", "zebra"]
-    with pytest.raises(ValueError, match="the model knows none of these words: 'xylophone'"):
+    with pytest.raises(ValueError, match=r"nothing in .*notes holds any of these words: 'xylophone'"):
         search(str(place / "moment"), "xylophone")
+
+
+def test_words_that_only_the_texts_know_are_looked_for_as_they_are(tmp_path):
+    folder = write_folder(tmp_path / "notes", n_each=10)
+    (folder / "birds" / "rare.txt").write_text("an albatross, once")
+    train(Training(str(folder), str(tmp_path / "m"), terms=6, settings=Settings("moment")))
+    (answer,) = search(str(tmp_path / "m"), "albatross", k=3).answers
+    assert answer.is_plain
+    assert answer.unknown_words == ["albatross"]
+    assert (answer.hits[0].id, answer.hits[0].std) == ("birds/rare.txt", None)
+    assert answer.before is None
 
 
 @pytest.mark.parametrize(

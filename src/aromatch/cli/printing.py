@@ -141,7 +141,9 @@ class Printer:
         from rich.table import Table
 
         self._print(self._text(answer.query, "bold"))
-        if answer.unknown_words:
+        if answer.is_plain:
+            self._notes(["the model knows none of these words: found by the cosine alone; more --terms know more"])
+        elif answer.unknown_words:
             self._print(self._text(f"not known: {', '.join(answer.unknown_words)}", "dim"))
         sides = (
             [("after", answer.hits)] if answer.before is None else [("before", answer.before), ("after", answer.hits)]
@@ -159,7 +161,7 @@ class Printer:
             table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic", expand=True)
             table.add_column(justify="right", style="dim")
             for name, _ in sides:
-                table.add_column(name, ratio=1, overflow="fold")
+                table.add_column(name, ratio=1, no_wrap=True, overflow="crop" if self._plain else "ellipsis")
             for place in range(max(len(hits) for _, hits in sides)):
                 cells = [self._text(hits[place].id if place < len(hits) else "") for _, hits in sides]
                 table.add_row(str(place + 1), *cells)

@@ -55,6 +55,8 @@ class Asked:
     text: str | None
     unknown_words: list[str]
     """Words that the model has not seen, or that say too little."""
+    is_plain: bool
+    """Whether the model knows none of the words, so that they were looked for as they are."""
     hits: list[Hit]
     before: list[Hit] | None
     """What the search of before finds; None when nobody wanted to know."""
@@ -111,23 +113,28 @@ def search(
     objects = read_objects(trained, data)
     asking = _queries(trained, objects, words, like, queries)
     own = None if like is None else np.array([objects.ids.index(like)])
-    P = trained.objects.rows(objects)
-    Q = trained.queries.rows(asking)
-    with threadpool_limits(1):
-        found = best(trained.model, Q, P, k, own)
+    unknown, is_plain = ([], False) if words is None else _unknown(trained, words)
     before = None
-    if compare:
+    if compare or is_plain:
         rows = baseline_rows(objects, asking)
         if rows is None:
             raise ValueError("--compare needs queries and objects with the same features")
+        if is_plain and not rows[0].nnz:
+            raise ValueError(f"nothing in {objects.source} holds any of these words: {words!r}")
         before = best(Cosine(), *rows, k, own)
+    if is_plain and before is not None:
+        found = before
+    else:
+        with threadpool_limits(1):
+            found = best(trained.model, trained.queries.rows(asking), trained.objects.rows(objects), k, own)
     answers = [
         Asked(
             query=words if words is not None else asking.ids[at],
             text=None if asking.texts is None else asking.texts[at],
-            unknown_words=_unknown(trained, asking, at) if words is not None else [],
+            unknown_words=unknown,
+            is_plain=is_plain,
             hits=_hits(found, at, objects, asking),
-            before=None if before is None else _hits(before, at, objects, asking),
+            before=_hits(before, at, objects, asking) if compare and before is not None else None,
         )
         for at in range(len(asking))
     ]
@@ -211,16 +218,10 @@ def _hits(found: Best, at: int, objects: Items, asking: Items) -> list[Hit]:
     ]
 
 
-def _unknown(trained: Trained, asking: Items, at: int) -> list[str]:
-    """Give words of a query that are no terms of the model; refuse a query that has no other."""
+def _unknown(trained: Trained, words: str) -> tuple[list[str], bool]:
+    """Give words that are no terms of the model, and whether there is no other."""
     assert trained.queries.features is not None
-    assert asking.texts is not None
-    words = list(dict.fromkeys(trained.queries.features.words(asking.texts[at])))
+    listed = list(dict.fromkeys(trained.queries.features.words(words)))
     known = set(trained.queries.features.terms_.tolist())
-    unknown = [word for word in words if word not in known]
-    if len(unknown) == len(words):
-        raise ValueError(
-            f"the model knows none of these words: {asking.texts[at]!r}. It knows {trained.queries.width:,} terms; "
-            "train with more --terms to know more"
-        )
-    return unknown
+    unknown = [word for word in listed if word not in known]
+    return unknown, len(unknown) == len(listed)
