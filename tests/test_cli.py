@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +16,15 @@ from aromatch import __version__
 from aromatch.cli import app, main
 from aromatch.datasets import LabelledTexts
 from aromatch.experiments import demo
+from collections_on_disk import write_folder
+
+try:
+    import pty
+except ImportError:  # Windows
+    pty = None
 
 COMMANDS = typer.main.get_command(app).commands
+JUDGE = Path(__file__).parent.parent / "examples" / "judge.py"
 
 
 @pytest.fixture
@@ -208,3 +216,135 @@ def test_a_cell_of_results_that_are_not_there_is_refused_in_one_line(run, tmp_pa
     code, _, err = run("reproduce", "--cell", "split 0 / test / Euclidean")
     assert code == 2
     assert "--cell needs to know the figure" in err
+
+
+# -- from files to a model --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory):
+    """A folder of notes with a model of each of two kinds."""
+    place = tmp_path_factory.mktemp("notes")
+    write_folder(place / "notes")
+    for learner in ("moment", "diagonal"):
+        options = ["--output", str(place / learner), "--learner", learner, "--draws", "500", "--hold-out", "0.3"]
+        assert in_a_new_python("-m", "aromatch", "train", str(place / "notes"), *options).returncode == 0
+    return place
+
+
+def commands(place):
+    model = str(place / "diagonal")
+    return {
+        "train": ["train", str(place / "notes"), "--output", str(place / "new"), "--draws", "100"],
+        "eval": ["eval", model],
+        "search": ["search", model, "raven"],
+        "explain": ["explain", model, "birds/060.txt", "raven"],
+        "ask": ["ask", model, "--judge", f"{sys.executable} {JUDGE}", "-n", "3", "--output", str(place / "asked")],
+        "export": ["export", model, "--output", str(place / "exported")],
+        "info": ["info", model],
+    }
+
+
+def test_every_command_that_reads_or_writes_models_is_tried_here():
+    assert set(commands(Path("."))) == set(COMMANDS) - {"demo", "reproduce"}
+
+
+@pytest.mark.parametrize("name", commands(Path(".")))
+def test_every_command_prints_json_and_nothing_else_for_programs(notes, run, name):
+    code, out, err = run(*commands(notes)[name], "--json")
+    assert (code, err) == (0, "")
+    assert isinstance(json.loads(out), dict)
+
+
+@pytest.mark.parametrize("name", commands(Path(".")))
+def test_every_command_prints_text_without_colours_or_bars_into_a_pipe(notes, run, name):
+    code, out, err = run(*commands(notes)[name])
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) >= 3
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("name", commands(Path(".")))
+def test_every_command_prints_ascii_where_there_is_no_utf_8(notes, monkeypatch, run, name):
+    monkeypatch.setattr("rich.console.Console.encoding", "ascii")
+    code, out, _ = run(*commands(notes)[name])
+    assert code == 0
+    assert out.isascii()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["train", "nowhere", "-o", "m"], "nowhere is not there"),
+        (["train", "{notes}", "-o", "{place}/none/m"], "is not there"),
+        (["train", "{notes}", "-o", "{place}/m", "--learner", "best"], "--learner must be one of"),
+        (["train", "{notes}", "-o", "{place}/m", "--hold-out", "2"], "--hold-out must be a share below 1"),
+        (["train", "{notes}", "-o", "{place}/m", "--scale", "big", "--triplets", "none"], "none is not there"),
+        (["train", "{notes}"], "--output"),
+        (["eval", "{place}/notes"], "is a directory, so it is not an aromatch model file"),
+        (["eval", "{place}/diagonal", "-k", "1,two"], "-k must be whole numbers"),
+        (["eval", "{place}/diagonal", "--run", "{place}/none/run"], "none/"),
+        (["search", "{place}/none", "raven"], "No such file"),
+        (["search", "{place}/diagonal"], "say what to look for in one way"),
+        (["search", "{place}/diagonal", "raven", "-k", "0"], "-k"),
+        (["explain", "{place}/diagonal", "nobody", "raven"], "has the id 'nobody'"),
+        (["ask", "{place}/diagonal", "--judge", "no-such-program"], "cannot be started"),
+        (["ask", "{place}/diagonal", "--judge", "x", "--replay", "y"], "--replay asks nobody"),
+        (["export", "{place}/diagonal", "-o", "{place}/out", "--rank", "100000"], "k must be at most"),
+        (["info", "{notes}/birds/060.txt"], "is not an aromatch model file"),
+    ],
+)
+def test_bad_input_is_one_line_with_exit_code_2_and_nothing_is_written(notes, run, arguments, says):
+    before = sorted(path.name for path in notes.iterdir())
+    places = {"place": str(notes), "notes": str(notes / "notes")}
+    code, out, err = run(*(part.format(**places) for part in arguments))
+    assert (code, out) == (2, "")
+    assert err.startswith("aromatch: ")
+    assert says in err
+    assert err.count("\n") == 1
+    assert sorted(path.name for path in notes.iterdir()) == before
+
+
+def on_a_terminal(arguments, answers=()):
+    """Run a command on a pseudo-terminal; type an answer whenever it asks. Give what was shown, and the exit code."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm", COLUMNS="90", LINES="40", OMP_NUM_THREADS="1")
+        os.execv(sys.executable, [sys.executable, "-m", "aromatch", *arguments])
+    shown, waiting = b"", list(answers)
+    while True:
+        try:
+            piece = os.read(terminal, 2**16)
+        except OSError:  # Linux says so when the other side has gone
+            break
+        if not piece:
+            break
+        shown += piece
+        if waiting and shown.count(b"[q] enough: ") > len(answers) - len(waiting):
+            os.write(terminal, waiting.pop(0))
+    os.close(terminal)
+    return shown.decode("utf-8", "replace"), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@pytest.mark.skipif(pty is None, reason="needs a pseudo-terminal")
+def test_training_shows_a_bar_with_the_share_of_updates_on_a_terminal(notes, tmp_path):
+    options = ["--learner", "factored", "--draws", "60000", "--output", str(tmp_path / "m")]
+    shown, code = on_a_terminal(["train", str(notes / "notes"), *options])
+    assert code == 0
+    assert "learning (factored)" in shown
+    assert "% updates" in shown
+    assert "/60000" in shown
+    assert "Learned what is similar" in shown
+
+
+@pytest.mark.skipif(pty is None, reason="needs a pseudo-terminal")
+def test_a_person_answers_on_the_terminal_and_the_answers_are_learned(notes, tmp_path):
+    log, output = tmp_path / "log.jsonl", str(tmp_path / "m")
+    arguments = ["ask", str(notes / "diagonal"), "-n", "5", "--log", str(log), "--output", output]
+    shown, code = on_a_terminal(arguments, [b"1\n", b"what?\n", b"2\n", b"0\n", b"q\n"])
+    assert code == 0
+    assert shown.count("which is better for this?") == 4
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert ["session" in one for one in lines] == [True, False, False, False]
+    assert [("skipped" in one, "better" in one) for one in lines[1:]] == [(False, True), (False, True), (True, False)]
+    assert "2, of which" in shown
