@@ -89,12 +89,10 @@ class Printer:
             rows.append(("triplets", f"{report.n_triplets:,}{resumed}, {share}"))
         if report.tried:
             best = max(one["mean_average_precision"] for one in report.tried)
-            tried = (
-                f"{one['learner']} {one['mean_average_precision']:.3f}"
-                + (" (best)" if one["mean_average_precision"] == best else "")
-                for one in report.tried
-            )
-            rows.append(("tried", "; ".join(tried) + " - mAP, a fifth of the queries held out"))
+            rows.append(("tried", "mAP, with a fifth of the queries held out from learning:"))
+            for one in report.tried:
+                figure = one["mean_average_precision"]
+                rows.append(("", f"{figure:.3f}  {one['learner']}{' (best)' if figure == best else ''}"))
         rows.append(("written", f"{report.output}, {_size(report.n_bytes)}, after {report.seconds:.1f} s"))
         self._print(self._text(told, "bold"), self._grid(rows))
         self._notes(report.notes)
@@ -175,7 +173,9 @@ class Printer:
         self._print(self._text(f"{report.query}  ->  {report.object}", "bold"))
         if report.text:
             self._print(self._text(report.text, "dim"))
-        table = self._table("", "", "adds", "std")
+        table = self._table("query", "object", "adds", "std")
+        for column in table.columns[:2]:
+            column.justify = "left"
         for reason in report.reasons:
             std = "" if reason.std is None else f"{reason.std:.3f}"
             style = "green" if reason.value > 0 else "red"
@@ -190,7 +190,7 @@ class Printer:
         """Tell what came of it."""
         rows = [
             ("asked", f"{report.n_asked:,}, {report.n_skipped:,} skipped"),
-            ("learned", f"{report.n_learned:,}, of which {report.n_surprises:,} were not what the model thought"),
+            ("learned", f"{report.n_learned:,}, {report.n_surprises:,} of them not as the model thought"),
         ]
         if report.n_compared:
             agreed = report.n_compared - report.n_disagreed
@@ -214,7 +214,11 @@ class Printer:
     def info(self, report: InfoReport) -> None:
         """Tell what a model file is."""
         about = report.about
-        set_to = ", ".join(f"{name}={value!r}" for name, value in report.parameters.items())
+        set_to = ", ".join(
+            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value!r}"
+            for name, value in report.parameters.items()
+            if value is not None and name != "progress"
+        )
         rows = [
             ("kind", f"{report.kind}({set_to})"),
             ("size", f"{report.n_query_features:,} x {report.n_object_features:,} features, {_size(report.n_bytes)}"),
