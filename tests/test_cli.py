@@ -349,3 +349,13 @@ def test_a_person_answers_on_the_terminal_and_the_answers_are_learned(notes, tmp
     assert ["session" in one for one in lines] == [True, False, False, False]
     assert [("skipped" in one, "better" in one) for one in lines[1:]] == [(False, True), (False, True), (True, False)]
     assert re.search(r"2, \d of them not as the model thought", shown)
+
+
+def test_names_of_files_cannot_command_the_terminal(run, tmp_path):
+    folder = write_folder(tmp_path / "notes", n_each=10)
+    (folder / "birds" / "red\x1b[31m[bold]raven.txt").write_text("raven raven eagle heron")
+    assert run("train", str(folder), "--output", str(tmp_path / "m"))[0] == 0
+    code, out, _ = run("search", str(tmp_path / "m"), "raven heron", "-k", "31")
+    assert code == 0
+    assert "birds/red [31m[bold]raven.txt" in out
+    assert "\x1b" not in out

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from aromatch import evaluation
 from aromatch.evaluation import RetrievalReport, evaluate_retrieval, tie_order
+from aromatch.learners import Euclidean
 
 
 class DotProduct:
@@ -475,3 +476,12 @@ def test_a_score_that_is_nan_is_refused_and_named(dtype):
     table[3, 1] = np.nan
     with pytest.raises(ValueError, match="gave NaN for row 3 of Q and row 1 of Q"):
         evaluate_table(table, [7, 0, 0, 1, 1])
+
+
+def test_values_of_each_query_have_the_means_of_the_report():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 5)), rng.integers(4, size=40)
+    report = evaluate_retrieval(Euclidean().fit(X), X, y, ks=(1, 5))
+    for k in (1, 5):
+        assert report.ndcg_per_query[k].mean() == pytest.approx(report.ndcg[k])
+        assert report.precision_per_query[k].mean() == pytest.approx(report.precision[k])

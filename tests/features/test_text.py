@@ -239,3 +239,32 @@ def test_texts_to_transform_are_checked_too():
         features.transform([3])
     with pytest.raises(ValueError, match="at least one text"):
         features.transform([])
+
+
+def test_without_classes_the_terms_in_most_documents_are_kept():
+    texts = ["tea tea tea cup", "tea mug", "cup mug", "tea oil"]
+    features = TextFeatures(n_terms=2, choose="frequency").fit(texts)
+    assert features.terms_.tolist() == ["tea", "cup"]  # cup and mug are equally frequent: alphabetical order
+    assert not hasattr(features, "information_gain_")
+    np.testing.assert_array_equal(features.fit_transform(texts).toarray(), features.transform(texts).toarray())
+    with pytest.raises(ValueError, match="choose must be one of 'information_gain', 'frequency'"):
+        TextFeatures(choose="dice").fit(texts)
+
+
+@pytest.mark.parametrize("choose", ["information_gain", "frequency"])
+def test_features_come_back_from_the_parts_of_a_file_to_the_bit(choose):
+    fitted = TextFeatures(n_terms=5, choose=choose, stop_words=["the"]).fit(TEXTS, CLASSES)
+    again = TextFeatures.from_parts(*fitted.to_parts())
+    assert again.get_params() == fitted.get_params()
+    assert again.terms_.tolist() == fitted.terms_.tolist()
+    assert again.transform(TEXTS).toarray().tobytes() == fitted.transform(TEXTS).toarray().tobytes()
+    assert again.words("The dog, a DOG") == fitted.words("The dog, a DOG") == ["dog", "dog"]
+
+
+def test_a_pattern_that_could_take_for_ever_does_not_come_from_a_file():
+    fitted = TextFeatures(token_pattern=r"\w+").fit(TEXTS, CLASSES)
+    with pytest.raises(ValueError, match="cannot be saved"):
+        fitted.to_parts()
+    header, arrays = TextFeatures().fit(TEXTS, CLASSES).to_parts()
+    with pytest.raises(ValueError, match="the token pattern of its text features must be one of"):
+        TextFeatures.from_parts({**header, "token_pattern": "(a+)+$"}, arrays)

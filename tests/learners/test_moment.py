@@ -405,3 +405,22 @@ def test_the_model_is_as_before_when_a_row_is_refused():
         model.partial_fit_triplets(triplets, Q, bad)
     assert all((model._state[name] == array).all() for name, array in before.items())
     assert clone(model).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize("settings", [{"lam": "auto"}, {"lam": "auto", "denoise": True}, {"lam": 0.1}, {"r": 5.0}])
+def test_a_settled_model_has_the_same_w_and_confidence_to_the_bit_in_three_matrices(settings, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 4
+    X = np.eye(4)[y] + 0.5 * rng.normal(size=(80, 4))
+    model = am.MomentAROMA(**settings).fit_triplets(am.triplets.from_labels(y, 2_000, random_state=0), X)
+    settled = model.settled()
+    for name in ("W_", "Omega_", "Lambda_"):
+        assert getattr(settled, name).tobytes() == getattr(model, name).tobytes()
+    assert settled.lam_ == model.lam_
+    assert {*settled._to_file()} == {"qq", "qp", "pp", "weight", "counts"}
+    before = model.W_
+    settled.learn_one(X[0], X[4], X[1])
+    assert not np.array_equal(settled.W_, before)
+    np.testing.assert_array_equal(model.W_, before)
+    settled.save(tmp_path / "m")
+    assert am.load(tmp_path / "m").W_.tobytes() == settled.W_.tobytes()

@@ -233,6 +233,9 @@ def test_a_checkpoint_of_other_settings_or_data_is_refused_until_it_is_given_up(
     assert seen == 1024
     with pytest.raises(ValueError, match=r"m\.checkpoint is of a run with other settings or other data; --restart"):
         trained(folder, path, "factored", seed=1)
+    with pytest.raises(ValueError, match="is of a run with other settings"):
+        trained(folder, path, "moment")
+    assert (tmp_path / "m.checkpoint").exists()
     assert trained(folder, path, "factored", seed=1, restart=True).resumed_from == 0
     assert os.listdir(tmp_path) == ["m"]
 
@@ -278,6 +281,11 @@ def _set(header, *keys, to):
         (("tasks",), 3),
         (("tasks", "objects"), None),
         (("tasks", "about"), "all"),
+        (("tasks", "about", "data"), 3),
+        (("tasks", "about", "seed"), -1),
+        (("tasks", "about", "n_objects"), "many"),
+        (("tasks", "about", "files"), ["a"]),
+        (("tasks", "about", "files"), {"labels": 3}),
         (("tasks", "objects", "width"), 7),
         (("tasks", "objects", "scale"), "unit"),
         (("tasks", "objects", "scale"), "double"),
@@ -309,3 +317,11 @@ def test_weights_of_terms_that_are_no_such_are_refused(folder, tmp_path, name, c
     write_model(path, header, {**arrays, name: change(arrays[name])})
     with pytest.raises(ModelFileError, match="the weights of its"):
         Trained.load(path)
+
+
+def test_with_too_few_queries_to_try_learners_on_the_plain_similarity_is_kept_to(tmp_path):
+    folder = write_folder(tmp_path / "notes", n_each=4)
+    report = train(Training(str(folder), str(tmp_path / "m")))
+    assert report.learner == "diagonal --init 10"
+    assert report.tried == []
+    assert "12 queries are too few to try learners on" in report.notes[0]

@@ -42,9 +42,10 @@ class Printer:
             self.terminal.print(part, soft_wrap=isinstance(part, str))
 
     def _text(self, text: str, style: str = "") -> Any:
-        """Give text that is taken as it is: a file may hold what looks like markup."""
+        """Give text that is taken as it is: files and their names may hold what looks like markup, or like commands."""
         from rich.text import Text
 
+        text = "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in text)
         return Text(text.replace("…", "...") if self._plain else text, style=style)
 
     def _table(self, *columns: str) -> Table:

@@ -26,8 +26,8 @@ def ask_person(n: int) -> Answerer:
     terminal.width = min(terminal.width, WIDEST)
 
     def shown(thing: Thing, title: str, width: int, style: str) -> Panel:
-        text = thing.id if thing.text is None else beginning(thing.text, _LINES)
-        body = Group(Text(thing.id, style="dim"), Text(text)) if thing.text is not None else Text(text)
+        name = Text(beginning(thing.id, 1), style="" if thing.text is None else "dim")
+        body = name if thing.text is None else Group(name, Text(beginning(thing.text, _LINES)))
         return Panel(body, title=title, title_align="left", width=width, border_style=style)
 
     def answer(question: Question) -> int:

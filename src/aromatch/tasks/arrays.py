@@ -19,7 +19,7 @@ from .._rows import Matrix, check_structure
 
 _MATRICES = ("X", "vectors")
 _IDS = ("ids", "id")
-_LABELS = ("labels", "label", "y")
+_LABELS = ("labels", "label", "y", "category", "class")
 _OF_SPARSE = {"format", "data", "shape", "indices", "indptr"}
 
 

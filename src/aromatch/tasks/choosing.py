@@ -2,8 +2,9 @@
 
 No learner is best everywhere. Many judgements of the same rows, as labels give them, are best learned in closed form
 (``moment``). A few for each query are not: there only what stays near to the plain similarity is better than it, and
-that is ``diagonal`` from a multiple of the identity. On the 1,400 abstracts of Cranfield ``moment`` lost a quarter of
-the mAP of the cosine; on newsgroups, by their labels, it doubled it. A fifth of the queries tells which it is.
+that is ``diagonal`` from a multiple of the identity. On the 1,400 abstracts of Cranfield ``moment`` lost a third of
+the mAP of the cosine; on newsgroups, by their labels, it doubled it (docs/command-line.md). A fifth of the queries
+tells which it is.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ def choose(
     cautious = replace(settings, learner="diagonal", init=_MULTIPLES[-1] if is_square else None)
     rows = np.arange(lesson.Q.shape[0]) if lesson.labels is not None else np.unique(lesson.triplets[:, 0])
     held, known = np.split(np.random.default_rng([seed, 2]).permutation(rows), [round(_SHARE * len(rows))])
-    usual = moment if lesson.labels is not None else cautious
     if len(held) < _FEWEST:
-        return usual, [], [f"{len(rows)} queries are too few to try learners on: took {name_of(usual)}"]
+        told = f"{len(rows)} queries are too few to try learners on: took {name_of(cautious)}, near to what is there"
+        return cautious, [], [told]
     candidates = [replace(cautious, init=init) for init in (_MULTIPLES if is_square else (None,))]
     if width <= _WIDEST_MOMENT:
         candidates.insert(0, moment)
@@ -69,7 +70,7 @@ def choose(
         tried = [Tried(name_of(one), _figure(learn(part, one), lesson, np.sort(held))) for one in candidates]
         plain = [Tried("plain", _figure(Cosine(), lesson, np.sort(held)))] if is_square else []
     except ValueError as error:  # labels that are there once, queries without anything relevant
-        return usual, [], [f"no learner could be tried ({error}): took {name_of(usual)}"]
+        return cautious, [], [f"no learner could be tried ({error}): took {name_of(cautious)}"]
     best = max(range(len(tried)), key=lambda at: tried[at].mean_average_precision)
     notes = []
     if plain and tried[best].mean_average_precision <= plain[0].mean_average_precision:

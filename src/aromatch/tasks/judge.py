@@ -6,6 +6,7 @@ It gets ``{"query": {"id": ..., "text": ...}, "first": {...}, "second": {...}}``
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 import subprocess
@@ -54,7 +55,8 @@ class Judge:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.stdin.close()  # type: ignore[union-attr]
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()  # type: ignore[union-attr]
         try:
             self._process.wait(timeout=1.0)
         except subprocess.TimeoutExpired:

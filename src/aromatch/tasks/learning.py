@@ -87,22 +87,27 @@ class Learned(NamedTuple):
 def learn(lesson: Lesson, settings: Settings, seed: int, checkpoint: Checkpoint) -> Learned:
     """Learn all triplets, from a checkpoint on where there is one."""
     _check(settings)
+    begun = checkpoint.load()  # whatever the learner: one of another run must not be lost
     tried: list[Tried] = []
     notes: list[str] = []
     if settings.learner == "auto":
         settings, tried, notes = choose(lesson, settings, seed, lambda part, one: _learn(part, one, seed)[0])
-    model, more = _learn(lesson, settings, seed, checkpoint)
+    model, more = _learn(lesson, settings, seed, checkpoint, begun)
     return Learned(model, settings, tried, notes + more)
 
 
 def _learn(
-    lesson: Lesson, settings: Settings, seed: int, checkpoint: Checkpoint | None = None
+    lesson: Lesson,
+    settings: Settings,
+    seed: int,
+    checkpoint: Checkpoint | None = None,
+    begun: Similarity | None = None,
 ) -> tuple[Similarity, list[str]]:
     if settings.learner == "moment":
         return _moment(lesson, settings)
     if settings.learner == "refined":
         return _refined(lesson, settings, seed)
-    model = None if checkpoint is None else checkpoint.load()
+    model: Any = begun
     if model is None:
         widths = lesson.Q.shape[1], lesson.Q.shape[1] if lesson.P is None else lesson.P.shape[1]
         set_by_hand = {name: getattr(settings, name) for name in ("r", "C") if getattr(settings, name) is not None}

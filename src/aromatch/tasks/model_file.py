@@ -20,6 +20,7 @@ from ..store import ModelFileError, read_model, write_model
 from .preparation import Preparation
 
 _KEY = "tasks"
+_PATHS = ("data", "queries", "missing")
 
 
 @dataclass(eq=False, slots=True)
@@ -66,14 +67,31 @@ class Trained:
             sides.setdefault("queries", sides["objects"])
             if {name: side.width for name, side in sides.items()} != widths:
                 raise ValueError("its rows are not made as wide as the model is")
-            if not isinstance(beside["about"], dict):
-                raise ValueError("what it tells of itself is nothing")
+            _check_about(beside["about"])
             learned = arrays.get(f"{ATTACHED}.learned")
             if learned is not None and (learned.dtype != np.int64 or learned.ndim != 1):
                 raise ValueError("the marks of what it was learned from are none")
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"{path} is not a model that this version can use: {error}") from error
         return cls(model, sides["objects"], sides["queries"], beside["about"], learned)
+
+
+def _check_about(about: Any) -> None:
+    """Refuse what `train` would not have written, where something depends on it."""
+    if not isinstance(about, dict):
+        raise ValueError("what it tells of itself is nothing")
+    for key, value in about.items():
+        is_right = (
+            value is None or isinstance(value, str)
+            if key in _PATHS
+            else isinstance(value, int) and not isinstance(value, bool) and value >= 0
+            if key.startswith("n_") or key == "seed"
+            else isinstance(value, dict) and all(isinstance(path, str) for path in value.values())
+            if key == "files"
+            else True
+        )
+        if not is_right:
+            raise ValueError(f"what it tells of its {key} is {value!r:.40}")
 
 
 def _side(name: str, header: Any, arrays: dict[str, Any]) -> Preparation:
