@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import models, paper
+from . import models, paper, trials
 
 # Exit code that typer gives after Ctrl-C.
 INTERRUPTED = 130
@@ -41,6 +41,7 @@ def _options(
 
 
 models.add_to(app)
+trials.add_to(app)
 paper.add_to(app)
 
 

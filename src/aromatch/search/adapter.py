@@ -117,6 +117,11 @@ class Adapter:
         return self._objects.ids
 
     @property
+    def width(self) -> int:
+        """How many features objects and queries have."""
+        return int(self._objects.width)
+
+    @property
     def blend_(self) -> float:
         """How much of what was learned is used where all is known, from 0 to 1."""
         return self._watch.blend
@@ -255,18 +260,23 @@ class Adapter:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a file: the objects, and what was learned; `load` goes on exactly from there."""
+        write_model(path, *self._to_parts())
+
+    def _to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Give the header and the arrays of its file."""
         total, judgements = self._surroundings.total, self._judgements
-        parts = Parts(
-            self.base,
-            self._seed,
-            self._sequence,
-            self._objects,
-            total,
-            judgements,
-            self._watch,
-            self._fingerprint,
+        return to_file(
+            Parts(
+                self.base,
+                self._seed,
+                self._sequence,
+                self._objects,
+                total,
+                judgements,
+                self._watch,
+                self._fingerprint,
+            )
         )
-        write_model(path, *to_file(parts))
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, fingerprint: Fingerprint | None = None) -> Self:

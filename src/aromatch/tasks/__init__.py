@@ -15,6 +15,7 @@ from .reading import Items, read_items
 from .searching import SearchReport, search
 from .supervision import Supervision, read_supervision
 from .training import Training, TrainReport, train
+from .trial import TrialReport, load_shipped, run_trial
 
 __all__ = [
     "AskReport",
@@ -31,14 +32,17 @@ __all__ = [
     "TrainReport",
     "Trained",
     "Training",
+    "TrialReport",
     "ask",
     "evaluate",
     "explain",
     "export",
     "info",
+    "load_shipped",
     "read_items",
     "read_supervision",
     "replay",
+    "run_trial",
     "search",
     "train",
 ]

@@ -233,7 +233,7 @@ def compare(name: str, before: NDArray[np.float64] | None, after: NDArray[np.flo
     difference, error, p = float(differences.mean()), None, None
     if not differences.any():
         error, p = 0.0, 1.0
-    elif len(differences) > 1 and differences.std() > 0:
+    elif len(differences) > 1 and differences.std() > 1e-12 * np.abs(differences).max():  # more than rounding
         test = stats.ttest_rel(after, before)
         interval = test.confidence_interval(0.95)
         error, p = float(interval.high - interval.low) / 2, float(test.pvalue)
