@@ -306,8 +306,8 @@ def test_bad_input_is_one_line_with_exit_code_2_and_nothing_is_written(notes, ru
     assert sorted(path.name for path in notes.iterdir()) == before
 
 
-def on_a_terminal(arguments, answers=()):
-    """Run a command on a pseudo-terminal; type an answer whenever it asks. Give what was shown, and the exit code."""
+def on_a_terminal(arguments, answers=(), prompt=b"[q] enough: "):
+    """Run a command on a pseudo-terminal; type an answer at each prompt. Give what was shown, and the exit code."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.update(TERM="xterm", COLUMNS="90", LINES="40", OMP_NUM_THREADS="1")
@@ -321,7 +321,7 @@ def on_a_terminal(arguments, answers=()):
         if not piece:
             break
         shown += piece
-        if waiting and shown.count(b"[q] enough: ") > len(answers) - len(waiting):
+        if waiting and shown.count(prompt) > len(answers) - len(waiting):
             os.write(terminal, waiting.pop(0))
     os.close(terminal)
     return shown.decode("utf-8", "replace"), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -336,6 +336,18 @@ def test_training_shows_a_bar_with_the_share_of_updates_on_a_terminal(notes, tmp
     assert "% updates" in shown
     assert "/60000" in shown
     assert "Learned what is similar" in shown
+
+
+@pytest.mark.skipif(pty is None, reason="needs a pseudo-terminal")
+def test_ctrl_c_on_a_terminal_takes_the_bar_away_and_says_how_to_go_on(notes, tmp_path):
+    options = ["--learner", "factored", "--draws", "3000000", "--output", str(tmp_path / "m")]
+    shown, code = on_a_terminal(["train", str(notes / "notes"), *options], [b"\x03"], prompt=b"% updates")
+    assert code == 130
+    last = re.sub(r"\x1b\[[?\d;]*[A-Za-z]", "", shown).replace("\r", "").rstrip("\n").split("\n")[-2:]
+    assert last[0].endswith("triplets are learned and kept in " + last[0].partition(" kept in ")[2])
+    assert "m.checkpoint: the same command goes on" in shown.replace("\r\n", "")
+    assert last[1] == "aromatch: interrupted"
+    assert (tmp_path / "m.checkpoint").exists()
 
 
 @pytest.mark.skipif(pty is None, reason="needs a pseudo-terminal")

@@ -142,7 +142,7 @@ def test_numbers_come_back_from_csv_and_jsonl_to_the_bit(tmp_path_factory, rows)
         ("x.jsonl", "[" * 100_000 + "\n", "x.jsonl, line 1 is not JSON"),
         ("x.svm", "1 1:2\n1 one:2\n", "x.svm, line 2"),
         ("x.npy", "no array", "x.npy is not a matrix in a file .npy"),
-        ("x.npz", "no archive", "x.npz is not a file .npz, or was cut"),
+        ("x.npz", "no archive", "x.npz is not a file .npz that can be read, or was cut"),
         ("x.doc", "words", "x.doc has an end that says nothing"),
     ],
 )
@@ -175,6 +175,20 @@ def test_arrays_of_objects_and_arrays_that_promise_too_much_are_refused_before_t
         file.writestr("X.npy", header)
     with pytest.raises(ValueError, match="more than is there"):
         read_items(tmp_path / "big.npz")
+
+
+def test_an_npz_that_was_cut_or_holds_something_else_is_refused_by_name(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, X=np.random.default_rng(0).normal(size=(50, 50)))
+    whole = path.read_bytes()
+    broken = bytearray(whole)
+    broken[2000:2100] = bytes(100)
+    with zipfile.ZipFile(tmp_path / "words.npz", "w") as file:
+        file.writestr("readme.txt", "words")
+    for content in (whole[:-40], bytes(broken), (tmp_path / "words.npz").read_bytes()):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"x\.npz is not a file \.npz that can be read, or was cut"):
+            read_items(path)
 
 
 def test_an_npz_without_a_name_that_tells_is_refused_with_the_names_it_has(tmp_path):

@@ -18,7 +18,7 @@ from aromatch.tasks.evaluating import evaluate
 from aromatch.tasks.learning import LEARNERS, Settings
 from aromatch.tasks.model_file import Trained
 from aromatch.tasks.training import Training, train
-from collections_on_disk import WORDS, write_folder, write_search, write_vectors
+from collections_on_disk import WORDS, write_folder, write_jsonl, write_search, write_vectors
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +94,26 @@ def test_queries_with_judgements_are_learned_and_held_out_by_query(tmp_path):
     measured = evaluate(str(tmp_path / "m"))
     assert measured.n_queries == 9
     assert {one.name for one in measured.measures} == {"P@1", "P@10", "nDCG@1", "nDCG@10", "mAP"}
+
+
+@pytest.mark.parametrize("kind", ["clicks", "triplets"])
+def test_clicks_and_triplets_are_learned_and_measured_by_query(tmp_path, kind):
+    place = write_search(tmp_path)
+    wanted = [line.split("\t") for line in (place / "qrels.tsv").read_text().splitlines()[1:]]
+    rng = np.random.default_rng(0)
+    lines = []
+    for query, one, _ in wanted:
+        others = [f"d{row}" for row in rng.integers(60, size=3) if f"d{row}" != one]
+        clicked = {"query": query, "shown": [*dict.fromkeys(others), one], "clicked": one}
+        lines.append(clicked if kind == "clicks" else {"query": query, "better": one, "worse": others[0]})
+    path = write_jsonl(tmp_path / "said.jsonl", lines)
+    names = {"data": str(place / "corpus.jsonl"), "queries": str(place / "queries.jsonl"), kind: str(path)}
+    report = train(Training(output=str(tmp_path / "m"), hold_out=0.3, **names))
+    assert (report.n_queries, report.n_held_out) == (25, 11)
+    measured = evaluate(str(tmp_path / "m"))
+    (measure,) = measured.measures
+    assert (measure.name, measured.n_queries, measured.n_learned_left_out) == ("right", 11, 25)
+    assert measure.after > measure.before
 
 
 def test_learning_that_does_not_help_is_told(tmp_path):

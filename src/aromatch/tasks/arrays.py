@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from .._checks import check_fits_in_memory
+from .._checks import DoesNotFitError, check_fits_in_memory
 from .._rows import Matrix, check_structure
 
 _MATRICES = ("X", "vectors")
@@ -41,8 +42,11 @@ def read_npz(path: Path) -> tuple[Matrix, Any, Any]:
             return matrix, None, None
         with np.load(path, allow_pickle=False) as found:
             arrays = {name: found[name] for name in found.files}
-    except (zipfile.BadZipFile, EOFError, KeyError, OSError, NotImplementedError) as error:
-        raise ValueError(f"{path} is not a file .npz, or was cut: {error}") from None
+    except DoesNotFitError:
+        raise
+    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, KeyError, OSError, NotImplementedError) as error:
+        told = str(error).removeprefix(f"{path}: ")
+        raise ValueError(f"{path} is not a file .npz that can be read, or was cut: {told}") from None
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
     wanted = [name for name in _MATRICES if name in matrices] or matrices
     if len(wanted) != 1 and not (wanted and wanted[0] in _MATRICES):

@@ -153,8 +153,8 @@ def _online(model: Any, lesson: Lesson, name: str, description: str, checkpoint:
     if not hasattr(model, "n_features_in_"):
         model.fit_triplets(triplets[:0], Q, P)
     n, step = len(triplets), _AT_ONCE[name]
-    with progress_bar(description, n) as advance:
-        try:
+    try:
+        with progress_bar(description, n) as advance:
             advance(model.n_triplets_seen_, _share_of_updates(model))
             while (done := model.n_triplets_seen_) < n:
                 some = slice(done, done + step)
@@ -163,10 +163,10 @@ def _online(model: Any, lesson: Lesson, name: str, description: str, checkpoint:
                 advance(model.n_triplets_seen_ - done, _share_of_updates(model))
                 if checkpoint is not None:
                     checkpoint.perhaps_save(model)
-        except KeyboardInterrupt:
-            if checkpoint is not None:
-                checkpoint.save(model)
-            raise
+    except KeyboardInterrupt:
+        if checkpoint is not None:  # after the bar has gone, which would write over what is said
+            checkpoint.save(model)
+        raise
     return model  # type: ignore[no-any-return]
 
 
