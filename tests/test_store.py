@@ -544,8 +544,9 @@ def test_thousands_of_mutations_under_a_new_digest_are_refused_or_harmless(path,
         put(path, seal(length.to_bytes(8, "little") + head + model_bytes[8 + head_length :]))
         refused += read_hostile(path) is None
     assert 1000 < refused < 1900
-    # What Rust allocates is not traced, so the whole process is watched as well (in KiB on Linux).
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 32 * 1024
+    # What Rust allocates is not traced, so the whole process is watched as well (in KiB on Linux). It has tests beside
+    # this one in it, whose leavings take tens of MiB at times; a length that somebody believed takes gigabytes.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 256 * 1024
 
 
 def tensor(shape, dtype="F64", offsets=(0, 0)):
