@@ -18,6 +18,7 @@ from aromatch.cli import app, main
 from aromatch.datasets import LabelledTexts
 from aromatch.experiments import demo
 from collections_on_disk import write_folder
+from simulated_logs import write_log
 
 try:
     import pty
@@ -227,6 +228,8 @@ def notes(tmp_path_factory):
     """A folder of notes with a model of each of two kinds."""
     place = tmp_path_factory.mktemp("notes")
     write_folder(place / "notes")
+    (place / "log").mkdir()
+    write_log(place / "log", n_lists=200)
     for learner in ("moment", "diagonal"):
         options = ["--output", str(place / learner), "--learner", learner, "--draws", "500", "--hold-out", "0.3"]
         assert in_a_new_python("-m", "aromatch", "train", str(place / "notes"), *options).returncode == 0
@@ -243,7 +246,13 @@ def commands(place):
         "ask": ["ask", model, "--judge", f"{sys.executable} {JUDGE}", "-n", "3", "--output", str(place / "asked")],
         "export": ["export", model, "--output", str(place / "exported")],
         "info": ["info", model],
+        "trial": ["trial", *trial_of(place), "--output", str(place / "trial")],
     }
+
+
+def trial_of(place):
+    files = [f"{place}/log/{name}" for name in ("objects.npz", "queries.npz", "log.jsonl")]
+    return [files[0], "--queries", files[1], "--judgements", files[2]]
 
 
 def test_every_command_that_reads_or_writes_models_is_tried_here():
@@ -293,6 +302,11 @@ def test_every_command_prints_ascii_where_there_is_no_utf_8(notes, monkeypatch, 
         (["ask", "{place}/diagonal", "--judge", "x", "--replay", "y"], "--replay asks nobody"),
         (["export", "{place}/diagonal", "-o", "{place}/out", "--rank", "100000"], "k must be at most"),
         (["info", "{notes}/birds/060.txt"], "is not an aromatch model file"),
+        (["trial", "{place}/log/objects.npz"], "give --judgements or --clicks, one of them, got 0"),
+        (["trial", "{place}/log/objects.npz", "--clicks", "x", "--judgements", "x"], "one of them, got 2"),
+        (["trial", "{place}/log/objects.npz", "--clicks", "{place}/log/log.jsonl"], "log.jsonl, line 1 has no 'shown'"),
+        (["trial", "{place}/log/objects.npz", "--judgements", "{place}/log/log.jsonl"], "no object has the id 'q"),
+        (["trial", "{place}/log/objects.npz", "--judgements", "none.jsonl", "--later", "1"], "--later must be a share"),
     ],
 )
 def test_bad_input_is_one_line_with_exit_code_2_and_nothing_is_written(notes, run, arguments, says):

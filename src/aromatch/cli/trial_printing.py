@@ -45,7 +45,8 @@ class TrialPrinter(Printer):
             )
         verdict = report.verdict
         self._print(self._text(f"\n{verdict.decision.capitalize()}", _STYLES[verdict.decision]))
-        self._print(self._text(f"{verdict.reason[0].upper()}{verdict.reason[1:]}."))
+        reason = f"{verdict.reason[0].upper()}{verdict.reason[1:]}.".replace("±", self._plus_minus)
+        self._print(self._text(reason))
         if report.code:
             self._print(self._text(""), *(self._text(f"    {line}") for line in report.code), self._text(""))
         for path in report.written:
