@@ -174,8 +174,8 @@ def told(name, gain=0.0, error=0.01, judged_share=1.0, is_worse="", passed=None)
 @pytest.mark.parametrize(
     ("results", "decision", "method", "reason"),
     [
-        ([told("adapter", 0.05)], "ship", "adapter", r"adapter gets \+5.0%"),
-        ([told("OASIS", 0.08), told("adapter", 0.05)], "ship", "OASIS", r"\+8.0%"),
+        ([told("adapter", 0.05)], "ship", "adapter", "adapter gets 5.0%"),
+        ([told("OASIS", 0.08), told("adapter", 0.05)], "ship", "OASIS", "8.0%"),
         ([told("OASIS", 0.08, is_worse="queries unlike them"), told("adapter", 0.05)], "ship", "adapter", "adapter"),
         ([told("OASIS", 0.08, judged_share=0.5), told("adapter", 0.05)], "ship", "adapter", "adapter"),
         ([told("Rocchio", 0.2), told("adapter", 0.0)], "not enough evidence", None, "perhaps by chance"),

@@ -336,7 +336,7 @@ def render(report: DemoReport, *, plain: bool = False) -> RenderableType:
         Padding(figures, (1, 2)),
         Text(
             "P@k: share of the k nearest of the same module. mAP: over the whole ranking.\n"
-            "best: best_projection, which is not in the paper, a space made by all judgements together.",
+            "best: best_projection, which goes beyond the paper.",
             style="dim",
         ),
     ]

@@ -136,7 +136,7 @@ def decide(results: list[Compared], shippable: tuple[str, ...], kind: str) -> Ve
         return Verdict(
             SHIP,
             best.name,
-            f"{best.name} gets {_gain(best)} of the comparisons of later queries right against the cosine, "
+            f"{best.name} gets {_gain(best)} more comparisons of later queries right than the cosine, "
             "and no part of the queries gets worse",
         )
     best = max(candidates, key=lambda one: one.right.difference or 0.0)
@@ -145,20 +145,22 @@ def decide(results: list[Compared], shippable: tuple[str, ...], kind: str) -> Ve
         return Verdict(
             NOT_ENOUGH,
             None,
-            f"against all that was not clicked the best, {best.name}, has {_gain(best)} of right comparisons, and "
+            f"against all that was not clicked the best, {best.name}, gets {_gain(best)} more comparisons right, and "
             f"against what was passed over {best.passed.difference:+.1%}; the truth lies between, for the lists are "
             "the search's own: have some lists judged, or try the adapter on a part of the traffic",
         )
     if is_above(best.right):
-        return Verdict(DONT_SHIP, None, f"{best.name} gains {_gain(best)} of right comparisons, but {obstacle}")
+        return Verdict(DONT_SHIP, None, f"{best.name} gets {_gain(best)} more comparisons right, but {obstacle}")
     assert best.right.difference is not None
     if best.right.error is None or best.right.difference + best.right.error >= WORTH_HAVING:
         return Verdict(
             NOT_ENOUGH,
             None,
-            f"the best, {best.name}, gains {_gain(best)} of right comparisons, perhaps by chance: more lists will tell",
+            f"the best, {best.name}, gets {_gain(best)} more comparisons right, perhaps by chance; more lists tell",
         )
-    return Verdict(DONT_SHIP, None, f"the best, {best.name}, has {_gain(best)} of right comparisons: there is no gain")
+    return Verdict(
+        DONT_SHIP, None, f"the best, {best.name}, gets {_gain(best)} more comparisons right: there is no gain"
+    )
 
 
 def _obstacle(one: Compared, base: Compared) -> str | None:
@@ -178,4 +180,4 @@ def _obstacle(one: Compared, base: Compared) -> str | None:
 def _gain(one: Compared) -> str:
     assert one.right.difference is not None
     error = 0.0 if one.right.error is None else one.right.error
-    return f"{one.right.difference:+.1%} (± {error:.1%})"
+    return f"{one.right.difference:.1%} (± {error:.1%})"
