@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import re
 import tomllib
 from functools import cache
@@ -131,3 +132,23 @@ def test_the_newest_version_in_the_changelog_is_that_of_the_package():
     newest = re.search(r"^## \[([^\]]+)\]", TEXTS["CHANGELOG.md"], re.MULTILINE)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert newest[1] == am.__version__ == project["version"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "method"),
+    [
+        ("cosine", "cosine"),
+        ("f-AROMA", "f-AROMA"),
+        ("two towers with a softmax, in torch", "two towers (torch)"),
+        ("`best_projection`", "best projection"),
+        ("class probabilities of a logistic regression, from labels", "class probabilities"),
+    ],
+)
+def test_figures_of_quality_in_the_readme_are_those_that_were_measured(shown, method):
+    cells = json.loads((ROOT / "docs" / "results" / "quality.json").read_text(encoding="utf-8")).values()
+    row = next(line for line in TEXTS["README.md"].splitlines() if line.startswith(f"| {shown} | .")).split(" | ")
+    for name, told in zip(("20newsgroups", "banking77"), row[1:], strict=True):
+        found = [cell["found"][-1] for cell in cells if (cell["collection"], cell.get("method")) == (name, method)]
+        assert len(found) == 5
+        means = [sum(one[measure] for one in found) / 5 for measure in ("P@10", "mAP")]
+        assert told.strip(" |") == " / ".join(f"{mean:.3f}".lstrip("0") for mean in means)
