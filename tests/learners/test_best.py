@@ -59,6 +59,14 @@ def test_the_same_seed_gives_the_same_bits():
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.parametrize("weight", [1.0, 0.0])
+def test_triplets_that_say_nothing_are_refused(weight):
+    X, triplets, *_ = judged(100)
+    triplets = triplets[:0] if weight else triplets
+    with pytest.raises(ValueError, match="triplets say nothing"):
+        am.best_projection(triplets, X, sample_weight=np.full(len(triplets), weight))
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [({"rank": 0}, "rank"), ({"random_state": "x"}, "random_state"), ({"P": np.ones((400, 3))}, "features")],

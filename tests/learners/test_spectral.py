@@ -84,6 +84,23 @@ def test_lam_is_the_best_for_rows_that_are_held_out(n, settings):
     np.testing.assert_array_equal(found.L_, there.L_)
 
 
+def test_a_second_valley_is_found_too():
+    rng = np.random.default_rng(37)  # features of very different sizes
+    k, n, d = rng.integers(2, 8), int(rng.integers(40, 300)), int(rng.integers(2, 80))
+    y = rng.integers(k, size=2 * n)
+    X = rng.normal(size=(k, d))[y]
+    X = X + rng.choice([0.3, 1, 3]) * rng.normal(size=(2 * n, d)) * np.exp(rng.normal(size=d) * rng.choice([0, 2]))
+    triplets = am.triplets.from_labels(y[:n], 30 * n, random_state=37)
+    model = am.spectral_projection(triplets, X[:n])
+    assert model.score(X[n:], y[n:]) > 0.9 > am.Euclidean().fit(X).score(X[n:], y[n:]) + 0.3
+
+
+def test_more_features_than_memory_holds_are_refused_before_anything_is_made():
+    wide = sparse.csr_array(([1.0, 1.0, 1.0], ([0, 1, 2], [0, 1, 2])), shape=(3, 10_000_000))
+    with pytest.raises(MemoryError, match="The regression on 10000000 features"):
+        am.spectral_projection([[0, 1, 2]], wide)
+
+
 def test_it_finds_what_judgements_mean_and_rows_say_softly():
     X, triplets, X_test, y_test = judged(20_000, **NOISY)
     plain, nearby = am.Euclidean().fit(X), am.spectral_projection(triplets, X)

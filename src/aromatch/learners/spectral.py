@@ -32,7 +32,7 @@ from .. import _checks as checks
 from .._rows import MatrixLike, as_matrix
 from . import sums
 from .closed_form import Inverse
-from .inputs import Block, check_triplets, feature_names, read_both
+from .inputs import FLOAT64, Block, check_triplets, feature_names, read_both
 from .judgement_graph import Graph, graph_of
 from .projection import Projection, check_kind, check_square, new_projection
 
@@ -40,7 +40,9 @@ Array = NDArray[np.float64]
 
 # What lam is chosen from, and where the search begins: a change of lam by less than this step matters little.
 _LAMS = 10.0 ** np.arange(-4, 2.1, 0.5)
-_FIRST = 6
+_FIRST, _FAR_APART = 6, (2, 10)
+# Matrices as large as the squares of all features that are there at once.
+_N_MATRICES = 5
 
 
 def spectral_projection(
@@ -102,6 +104,8 @@ def spectral_projection(
     objects = queries if P is None or P is Q else as_matrix(P, "P")
     if objects.shape[1] != queries.shape[1]:
         raise ValueError(f"P must have as many features as Q, {queries.shape[1]}, got {objects.shape[1]}")
+    n_bytes = _N_MATRICES * queries.shape[1] ** 2 * FLOAT64.itemsize
+    checks.check_fits_in_memory(n_bytes, f"The regression on {queries.shape[1]} features")
     numbers = check_triplets(triplets, queries, objects)
     weights = checks.check_weights(sample_weight, len(numbers))
     rows = read_both(queries, objects, numbers)
@@ -125,10 +129,15 @@ def projection_of_graph(
     everything = known.and_those_of(new)
     if not everything.n_rows:
         return None
-    if lam is None:
-        lam = _best_lam(known, new) if known.n_rows and new.n_rows else float(_LAMS[_FIRST])
+    of_known = None
+    if lam is None and known.n_rows and new.n_rows:
+        lam, of_known = _best_lam(known, new)
+    elif lam is None:
+        lam = float(_LAMS[_FIRST])
     L = _principal(everything.best_map(lam), rank)
-    L_of_known = _principal(known.best_map(lam), rank) if known.n_rows else None
+    if of_known is None and known.n_rows:
+        of_known = known.best_map(lam)
+    L_of_known = None if of_known is None else _principal(of_known, rank)
     signs = np.ones(L.shape[1])
     return new_projection(Projection("psd", normalize=normalize), L, signs, names, L_of_known, graph.to_keep())
 
@@ -169,13 +178,14 @@ def _known_and_new(block: Block, graph: Graph, width: int) -> tuple[_Targets, _T
     if block.queries is not block.preferred:
         sides.append((block.preferred, graph.object_rows, offered))
     is_told = [directions.any(axis=1) for _, _, directions in sides]
+    are_new = [sums.is_held_out(view, rows) for view, rows, _ in sides]
     n_told = sum(int(np.count_nonzero(told)) for told in is_told)
     mean = np.sum([directions.sum(axis=0) for _, _, directions in sides], axis=0) / max(1, n_told)
     parts = []
     for is_new in (False, True):
         squares, products, n = np.zeros((width, width)), np.zeros((width, len(mean))), 0
-        for (view, rows, directions), told in zip(sides, is_told, strict=True):
-            here = told & (sums.is_held_out(view, rows) == is_new)
+        for (view, rows, directions), told, held_out in zip(sides, is_told, are_new, strict=True):
+            here = told & (held_out == is_new)
             sums.add_squares(squares, view, rows[here], np.ones(np.count_nonzero(here)))
             sums.add_rows_times(view, rows[here], directions[here] - mean, products)
             n += int(np.count_nonzero(here))
@@ -183,19 +193,24 @@ def _known_and_new(block: Block, graph: Graph, width: int) -> tuple[_Targets, _T
     return parts[0], parts[1]
 
 
-def _best_lam(known: _Targets, new: _Targets) -> float:
-    """Go downhill among what lam may be: the error has one valley."""
-    errors = {}
+def _best_lam(known: _Targets, new: _Targets) -> tuple[float, Array]:
+    """Give the lam, among those that are tried, that is best for rows that are held out, and the map of the others.
+
+    The error mostly has one valley, but not always: three places that lie far apart are looked at first.
+    """
+    maps: dict[int, Array] = {}
+    errors: dict[int, float] = {}
 
     def error(place: int) -> float:
         if place not in range(len(_LAMS)):
             return np.inf
         if place not in errors:
-            errors[place] = new.error(known.best_map(_LAMS[place]))
+            maps[place] = known.best_map(_LAMS[place])
+            errors[place] = new.error(maps[place])
         return errors[place]
 
-    place = _FIRST
+    place = min((_FIRST, *_FAR_APART), key=error)
     for step in (-1, 1):
         while error(place + step) < error(place):
             place += step
-    return float(_LAMS[place])
+    return float(_LAMS[place]), maps[place]

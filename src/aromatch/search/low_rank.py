@@ -122,6 +122,12 @@ def _swapped_anywhere(W: Any, U: Array, values: Array) -> float:
     return float(np.mean(angles) / np.pi)
 
 
+def _pairs(n_objects: int, n_queries: int, generator: np.random.Generator) -> tuple[Any, Any]:
+    """Draw pairs of different objects for each query."""
+    first = generator.integers(n_objects, size=(n_queries, _PAIRS))
+    return first, (first + generator.integers(1, max(2, n_objects), size=first.shape)) % n_objects
+
+
 def _costs(model: Any, left: Array, right: Array, Q: Any, P: Any) -> tuple[float, float, float]:
     """Rank the objects with W and with its factors; compare pairs of them, the first ten and the first."""
     queries, objects = model._check_both(Q, P)
@@ -134,7 +140,7 @@ def _costs(model: Any, left: Array, right: Array, Q: Any, P: Any) -> tuple[float
     for start in range(0, queries.shape[0], _QUERIES_AT_ONCE):
         some = queries[start : start + _QUERIES_AT_ONCE]
         both = model.similarity(some, objects), product(some, left) @ short_objects.T
-        pairs = generator.integers(objects.shape[0], size=(2, some.shape[0], _PAIRS))
+        pairs = _pairs(objects.shape[0], some.shape[0], generator)
         exact, cut = (np.sign(np.subtract(*(np.take_along_axis(scores, pair, 1) for pair in pairs))) for scores in both)
         swapped += (exact * cut < 0).mean(axis=1).tolist()
         if objects is queries:
