@@ -51,6 +51,11 @@ def make_page(results, collections, asked, versions):
         f"that the adapter came to is {worst[0]:+.2f} % ({collections[worst[1]]}, {worst[2]}): "
         f"{'it held' if worst[0] >= -FLOOR else 'it did not hold'}.",
     ]
+    beyond = [way for way in ways if way not in asked]
+    if asked and beyond:
+        lowest = {way: min(of(results, name, way, "Adapter").min() for name in names) for way in beyond}
+        told = " and ".join(f"{value:+.2f} % for judgements that are {way}" for way, value in lowest.items())
+        lines += ["", f"No floor was asked for where judgements say nothing or lie: there the lowest is {told}."]
     for name in names:
         base = next(r for r in results if r["collection"] == name and "few" not in r["way"])["base"]
         lines += [

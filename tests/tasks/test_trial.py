@@ -71,6 +71,17 @@ def test_words_that_somebody_typed_are_queries_of_texts(tmp_path):
     assert found.itself.tolist() == [-1, 1]
 
 
+def test_an_object_does_not_look_for_itself_ids_may_have_spaces_and_times_may_be_dates(tmp_path):
+    items = Items("objects", ["a", "note 1", "c"], vectors=np.eye(3))
+    log = tmp_path / "log.csv"
+    log.write_text("query,good,bad,time\na,note 1,a c,2024-05-01T10:00:00\nc,a,note 1,2024-04-30T09:00:00+00:00\n")
+    found = read_log(str(log), "judgements", items, None, missing="error")
+    assert [(found.queries.ids[one.query], one.good.tolist(), one.bad.tolist()) for one in found.lists] == [
+        ("c", [0], [1]),
+        ("a", [1], [2]),
+    ]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -157,33 +168,35 @@ def test_rocchio_moves_a_query_towards_what_was_good_for_the_nearest_one():
     )
 
 
-def test_wide_rows_are_tried_without_the_factored_covariance():
-    names = [[way.name for way in contestants(width)] for width in (100, 100_000)]
+def test_wide_rows_are_tried_without_what_would_not_fit():
+    names = [[way.name for way in contestants(width)] for width in (100, 3_000, 100_000)]
     assert set(names[0]) - set(names[1]) == {"f-AROMA"}
-    assert names[0][0] == "cosine"
+    assert names[2] == ["cosine", "adapter"]
 
 
 # -- deciding ---------------------------------------------------------------------------------------------------------
 
 
-def told(name, gain=0.0, error=0.01, judged_share=1.0, is_worse="", passed=None):
+def told(name, gain=0.0, error=0.005, judged_share=1.0, is_worse="", passed=None, too_few=()):
     right = Measure("right", 0.7, 0.7 + gain, gain, error, None)
-    return Compared(name, {}, right, right, judged_share, passed, right, right, is_worse, 1.0)
+    return Compared(name, {}, right, right, judged_share, passed, right, right, is_worse, list(too_few), 1.0)
 
 
 @pytest.mark.parametrize(
     ("results", "decision", "method", "reason"),
     [
-        ([told("adapter", 0.05)], "ship", "adapter", "adapter gets 5.0%"),
+        ([told("adapter", 0.05)], "ship", "adapter", "adapter gets 5.0% .* more comparisons right.*get worse$"),
+        ([told("adapter", 0.05, too_few=["queries unlike them"])], "ship", "adapter", "unlike them there are too few"),
         ([told("OASIS", 0.08), told("adapter", 0.05)], "ship", "OASIS", "8.0%"),
         ([told("OASIS", 0.08, is_worse="queries unlike them"), told("adapter", 0.05)], "ship", "adapter", "adapter"),
         ([told("OASIS", 0.08, judged_share=0.5), told("adapter", 0.05)], "ship", "adapter", "adapter"),
-        ([told("Rocchio", 0.2), told("adapter", 0.0)], "not enough evidence", None, "perhaps by chance"),
+        ([told("Rocchio", 0.2), told("adapter", 0.0, error=0.02)], "not enough evidence", None, "perhaps by chance"),
         ([told("adapter", 0.02, error=0.03)], "not enough evidence", None, "perhaps by chance"),
-        ([told("adapter", 0.002, error=0.004)], "don't ship", None, "there is no gain"),
-        ([told("adapter", -0.05)], "don't ship", None, "there is no gain"),
-        ([told("OASIS", 0.08, judged_share=0.5)], "don't ship", None, "this log cannot tell"),
-        ([told("OASIS", 0.08, is_worse="queries unlike them")], "don't ship", None, "worse for queries unlike them"),
+        ([told("adapter", 0.02, error=0.018)], "not enough evidence", None, "perhaps by chance"),  # the best of five
+        ([told("adapter", 0.004, error=0.002)], "don't ship", None, "there is no gain"),  # not worth having
+        ([told("adapter", -0.05)], "don't ship", None, "5.0% .* fewer comparisons right: there is no gain"),
+        ([told("OASIS", 0.08, judged_share=0.5)], "not enough evidence", None, "this log cannot tell"),
+        ([told("OASIS", 0.08, is_worse="queries unlike them")], "don't ship", None, "unlike them may well get worse"),
     ],
 )
 def test_the_decision_follows_from_intervals_parts_and_what_was_judged(results, decision, method, reason):
@@ -191,6 +204,16 @@ def test_the_decision_follows_from_intervals_parts_and_what_was_judged(results, 
     assert (found.decision, found.method) == (decision, method)
 
     assert re.search(reason, found.reason)
+
+
+def test_where_hardly_anything_was_judged_nothing_is_shipped():
+    results = [told("cosine", judged_share=0.05), told("adapter", 0.1, judged_share=0.05)]
+    assert decide(results, ("adapter",), "judgements").decision == "not enough evidence"
+
+
+def test_differences_that_are_all_the_same_are_told_by_their_signs():
+    assert compare("right", np.zeros(20), np.ones(20)).error == 0.0
+    assert compare("right", np.zeros(3), np.ones(3)).error is None
 
 
 def test_clicks_that_say_two_things_are_not_enough():
@@ -212,6 +235,11 @@ def test_what_gets_worse_by_more_than_chance_is_named():
     found = verdicts.compared("x", {}, base, verdicts.Figures(mixed, right, np.ones(100), right), near, 0.0)
     assert found.is_worse == "queries unlike them"
     assert found.unlike.difference == pytest.approx(compare("right", right[~near], mixed[~near]).difference)
+    unsure = right + np.where(near, 0.0, rng.normal(scale=0.3, size=100))  # nobody can rule a loss out
+    found = verdicts.compared("x", {}, base, verdicts.Figures(unsure, right, np.ones(100), right), near, 0.0)
+    assert found.is_worse == "queries unlike them"
+    same = verdicts.compared("x", {}, base, base, np.arange(100) < 95, 0.0)
+    assert (same.is_worse, same.too_few) == ("", ["queries unlike them"])
 
 
 # -- whole trials -----------------------------------------------------------------------------------------------------
@@ -244,11 +272,10 @@ def test_the_lines_that_are_printed_search_the_index_that_a_team_has(shipped):
     arguments, report = shipped
     objects, queries = (np.load(arguments[name])["X"] for name in ("data", "queries"))
     index = faiss.IndexFlatIP(objects.shape[1])
-    index.add((objects / np.linalg.norm(objects, axis=1, keepdims=True)).astype(np.float32))
-    names = {"index": index, "queries": queries[:5]}
+    names = {"index": index, "queries": queries[:5], "objects": objects}
     exec("\n".join(report.code), names)  # as a person would paste them
     shipped_model = load_shipped(arguments["output"] + "/shipped.safetensors")
-    scores = shipped_model.scorer.similarity(*map(shipped_model.object_vectors, (queries[:5], objects)))
+    scores = shipped_model.scorer.similarity(*(shipped_model._rows(rows, "rows") for rows in (queries[:5], objects)))
     found = np.take_along_axis(scores, names["found"][1], axis=1)
     np.testing.assert_allclose(found, -np.sort(-scores, axis=1)[:, :10], rtol=1e-4)  # the index has single precision
 
@@ -281,6 +308,36 @@ def test_clicks_are_replayed_too(tmp_path):
     assert base.passed.after == 0.0  # the search that made the lists
 
 
+def test_lists_that_were_there_before_are_no_evidence(tmp_path):
+    arguments = write_log(tmp_path, n_lists=150, wrong=0.5)
+    log = tmp_path / "log.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    write_jsonl(log, [*lines, *({**line, "time": line["time"] + 1000} for line in lines)])
+    report = run_trial(**{**arguments, "later": 0.5})
+    assert report.n_after == 0
+    assert report.verdict.decision == "not enough evidence"
+    assert any("are the same as an older one" in note for note in report.notes)
+
+
+def test_vectors_too_wide_for_most_are_tried_with_the_rest(tmp_path):
+    rng = np.random.default_rng(0)
+    objects = sparse.random_array((60, 30_000), density=0.001, rng=rng, format="csr")
+    sparse.save_npz(tmp_path / "objects.npz", objects)
+    lines = [{"query": str(q), "good": [str((q + 1) % 60)], "bad": [str((q + 2) % 60)]} for q in [*range(60)] * 2]
+    for number, line in enumerate(lines[60:]):
+        line["bad"] = [str((number + 3) % 60)]
+    write_jsonl(tmp_path / "log.jsonl", lines)
+    report = run_trial(
+        str(tmp_path / "objects.npz"),
+        str(tmp_path / "log.jsonl"),
+        kind="judgements",
+        output=str(tmp_path / "out"),
+        show_progress=False,
+    )
+    assert [one.name for one in report.results] == ["cosine", "adapter"]
+    assert sum("was left out: 30,000 features" in note for note in report.notes) == 5
+
+
 def test_a_log_with_too_little_in_it_gets_no_verdict(tmp_path):
     report = run_trial(**write_log(tmp_path, n_lists=40))
     assert report.verdict.decision == "not enough evidence"
@@ -308,7 +365,11 @@ def test_texts_and_typed_words_are_shipped_with_their_terms(tmp_path):
         output=str(tmp_path / "out"),
         show_progress=False,
     )
-    assert report.notes == ["no line has a time: the last lines are taken for the latest"]
+    assert report.notes[:2] == [
+        "no line has a time: the last lines are taken for the latest",
+        f"0 queries are objects by their ids, {len({line['query'] for line in lines})} are words",
+    ]
+    assert any(note.startswith("the cosine of all words") for note in report.notes)
     if report.verdict.decision == "ship":
         shipped = load_shipped(tmp_path / "out" / "shipped.safetensors")
         vectors, objects = shipped.query_vector(["apple in a case"]), shipped.object_vectors(texts)

@@ -26,6 +26,8 @@ class TrialPrinter(Printer):
                 f"{report.n_objects:,} objects, {report.rows}; seed {report.seed}.\n"
                 f"Learned from {report.n_before:,} older lists, measured on {report.n_after:,} queries of later ones,\n"
                 f"{report.n_near:,} of them near to judged ones."
+                if report.results
+                else f"{report.n_objects:,} objects. Nothing was tried."
             ),
         )
         if report.results:
@@ -48,7 +50,10 @@ class TrialPrinter(Printer):
         reason = f"{verdict.reason[0].upper()}{verdict.reason[1:]}.".replace("±", self._plus_minus)
         self._print(self._text(reason))
         if report.code:
-            self._print(self._text(""), *(self._text(f"    {line}") for line in report.code), self._text(""))
+            self._print("")
+            for line in report.code:  # to be copied: never wrapped
+                self.terminal.print(self._text(f"    {line}"), soft_wrap=True)
+            self._print("")
         for path in report.written:
             self._print(self._text(f"wrote {path}"))
         self._notes(report.notes)

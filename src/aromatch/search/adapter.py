@@ -1,4 +1,4 @@
-"""Search that gets better from what people judge and click, and never worse than what they had.
+"""Search that gets better from what people judge and click, and keeps what they had where it knows nothing.
 
 The base score of a query q and an object p, their cosine or inner product, becomes ``(q + b t l u)'p``:
 

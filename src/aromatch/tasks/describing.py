@@ -85,7 +85,7 @@ def _of_adapter(path: str) -> InfoReport:
         n_query_features=width,
         n_object_features=width,
         prepared="rows of unit norm" if adapter.base == "cosine" else "rows as they are",
-        about={"n_objects": len(adapter), "n_queries": len(adapter._judgements)},
+        about={"n_objects": len(adapter), "n_queries": len(adapter._judgements)} | _noted(path),
         n_triplets=None,
         n_updates=None,
         n_mistakes=None,
@@ -94,6 +94,13 @@ def _of_adapter(path: str) -> InfoReport:
         came_true=None,
         knows_how_sure=False,
     )
+
+
+def _noted(path: str) -> dict[str, Any]:
+    """Give what a trial noted about what it shipped."""
+    beside = read_model(path)[0].get("tasks")
+    about = beside.get("about") if isinstance(beside, dict) else None
+    return about if isinstance(about, dict) else {}
 
 
 def _short(value: Any) -> Any:

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from ..._checks import check_choice, check_integer, check_number
 from ..._progress import progress_bar
+from ..baseline import Cosine, baseline_rows
 from ..preparation import Preparation, prepare_texts, prepare_vectors
 from ..problem import notes_of
 from ..reading import Items, read_items
@@ -30,7 +31,7 @@ SHIPPABLE = ("OASIS", "d-AROMA", "f-AROMA", "MomentAROMA", ADAPTER)
 # Of the older lists, the last that settings are chosen on.
 _CHOSEN_ON = 0.25
 _TERMS = 2_000
-_SHIPPED = "shipped.safetensors"
+_SHIPPED, _PICTURE = "shipped.safetensors", "trial.png"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +115,25 @@ def run_trial(
     n_later = round(later * len(found.lists))
     before, after = found.lists[: len(found.lists) - n_later], found.lists[len(found.lists) - n_later :]
     learned, measured = ([one for one in lists if one.tells_apart] for lists in (before, after))
+    measured, n_repeated = _new_lists(measured, before)
     asked = asked_in(measured)
     notes = _notes(objects, asking, found)
+    if n_repeated:
+        notes.append(f"{n_repeated:,} later lists are the same as an older one, and were left out")
+    if n_known := np.count_nonzero(np.isin(asked, asked_in(before))):
+        notes.append(f"{n_known:,} of the later queries were judged before, too")
     verdict, near, results = too_little(len(learned), len(asked)), np.zeros(len(asked), dtype=np.bool_), []
     scorers: dict[str, Any] = {}
     if verdict is None:
         near = are_near(rows, asked_in(learned), asked)
         with threadpool_limits(1):
             results = _tried(rows, found, before, measured, near, seed, scorers, show_progress)
+            notes += _note_on_all_words(objects, found, measured, results)
+        notes += [
+            f"{name} was left out: {rows.P.shape[1]:,} features are too many for it"
+            for name in ("Rocchio", *SHIPPABLE)
+            if name not in scorers
+        ]
         verdict = decide(results, SHIPPABLE, kind)
     report = TrialReport(
         data=data,
@@ -158,11 +170,34 @@ def _notes(objects: Items, asking: Items | None, found: Log) -> list[str]:
     notes = [note for items in (objects, asking) if items is not None for note in notes_of(items)]
     if not found.has_times:
         notes.append("no line has a time: the last lines are taken for the latest")
+    if asking is None and objects.texts is not None:
+        n_objects = int(np.count_nonzero(found.itself >= 0))
+        notes.append(f"{n_objects:,} queries are objects by their ids, {len(found.itself) - n_objects:,} are words")
     if found.n_unknown:
         notes.append(f"{found.n_unknown:,} ids of objects that are not there were left out")
     if found.n_empty:
         notes.append(f"{found.n_empty:,} lists say nothing, and were left out")
     return notes
+
+
+def _new_lists(lists: list[Judged], before: list[Judged]) -> tuple[list[Judged], int]:
+    """Leave out what was said word by word before, and count it: to know it by heart is no gain."""
+
+    def said(one: Judged) -> tuple[int, bytes, bytes]:
+        return one.query, np.sort(one.good).tobytes(), np.sort(one.others).tobytes()
+
+    known = {said(one) for one in before}
+    new = [one for one in lists if said(one) not in known]
+    return new, len(lists) - len(new)
+
+
+def _note_on_all_words(objects: Items, found: Log, measured: list[Judged], results: list[Compared]) -> list[str]:
+    """Tell how the cosine of all words does, where everything else has the most frequent ones only."""
+    if objects.texts is None or (plain := baseline_rows(objects, found.queries)) is None:
+        return []
+    right = float(figures(Cosine(), Rows(*plain), measured, found.itself).right.mean())
+    told = f"the cosine of all words, not only {_TERMS:,} terms, gets {right:.3f} right"
+    return [f"{told}, against {results[0].right.after:.3f}"]
 
 
 def _tried(
@@ -217,22 +252,33 @@ def _written(report: TrialReport, folder: str, scorers: dict[str, Any], preparat
     written, code, notes = [], [], list(report.notes)
     if report.results:
         try:
-            written.append(draw(report.results, report.verdict.method, os.path.join(folder, "trial.png")))
+            written.append(draw(report.results, report.verdict.method, os.path.join(folder, _PICTURE)))
         except ImportError:
             notes.append("no picture without matplotlib: pip install 'aromatch[plot]'")
     path = os.path.join(folder, _SHIPPED)
     if report.verdict.decision == SHIP:
         assert report.verdict.method is not None
-        about = {"data": report.data, "log": report.log, "kind": report.kind, "seed": report.seed}
+        about = {
+            "data": report.data,
+            "n_objects": report.n_objects,
+            "supervision": f"{report.n_before:,} lists of {report.kind}",
+            "files": {report.kind: report.log},
+            "n_queries": report.n_before,
+            "n_held_out": report.n_after,
+            "made_by": "aromatch trial",
+            "seed": report.seed,
+        }
         Shipped(scorers[report.verdict.method], preparation).save(path, about)
         written.append(path)
         code = [
-            "from aromatch.tasks import load_shipped",
-            f"shipped = load_shipped({path!r})",
-            "found = index.search(shipped.query_vector(queries), 10)  # an index of inner products",
+            f"import aromatch.tasks; shipped = aromatch.tasks.load_shipped({path!r})",
+            "index.add(shipped.object_vectors(objects))  # inner products",
+            "found = index.search(shipped.query_vector(queries), 10)",
         ]
-    elif os.path.exists(path):  # of a trial before, which would be taken for one of this
-        os.unlink(path)
+    # Of a trial before, which would be taken for one of this.
+    for stale in {path, os.path.join(folder, _PICTURE)} - set(written):
+        if os.path.exists(stale):
+            os.unlink(stale)
     changed = {"written": [*written, os.path.join(folder, "trial.json")], "code": code, "notes": notes}
     whole = TrialReport(**{name: getattr(report, name) for name in TrialReport.__slots__} | changed)
     temporary = os.path.join(folder, ".trial.json.part")

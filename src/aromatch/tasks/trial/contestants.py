@@ -3,7 +3,8 @@
 All begin at the cosine of the same rows. Those of the paper and beyond learn triplets that `triplets.from_qrels` and
 `from_clicks` make of the lists, with objects of the whole collection mixed in; how fast, and how far from the cosine,
 is chosen on the last quarter of the older lists. Rocchio's relevance feedback is the classic: a query moves towards
-what was good for the nearest query that was judged. The adapter gets list after list, as in use.
+what was good for the nearest query that was judged. The adapter gets list after list, as in use, and of several clicks
+in one the first. What would not fit in memory is left out.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ ADAPTER = "adapter"
 BASE = "cosine"
 # Triplets at most: more lists than make so many are cut, the oldest first.
 _MOST_TRIPLETS = 100_000
-# Features from which on a factored covariance is left out: it would take minutes, and gigabytes.
-_MOST_FACTORED = 2_500
+# Features from which on a way to search is left out: it would take minutes, and gigabytes.
+_MOST_FEATURES = {"Rocchio": 20_000, "d-AROMA": 20_000, "OASIS": 20_000, "f-AROMA": 2_500, "MomentAROMA": 5_000}
 # How far a query moves towards what was good, and away from what was not.
 _FOR_GOOD, _FOR_BAD = 0.75, 0.15
 _QUERIES_AT_ONCE = 1_000
@@ -88,7 +89,7 @@ def contestants(width: int) -> list[Contestant]:
         Contestant("MomentAROMA", [{}], _learner(MomentAROMA, lam="auto")),
         Contestant(ADAPTER, [{}], _adapter),
     ]
-    return [one for one in found if one.name != "f-AROMA" or width <= _MOST_FACTORED]
+    return [one for one in found if width <= _MOST_FEATURES.get(one.name, width)]
 
 
 def _learner(kind: Any, **fixed: Any) -> Callable[..., Any]:

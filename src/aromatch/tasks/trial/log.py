@@ -1,15 +1,18 @@
 """A team's log, as lists that somebody judged or clicked, in the order of time.
 
 A line has a query, and either what was ``good`` and what was ``bad`` for it, or what was ``shown``, in its order, and
-what was ``clicked``. In ``.jsonl`` these are lists of ids, in ``.csv`` ids with spaces between. A ``time``, a number,
-tells the order; without it lines are in order. The query is an id, of the queries or of an object. Where objects are
-texts and there is no file of queries, any other query is taken for the words that somebody typed.
+what was ``clicked``. In ``.jsonl`` these are lists of ids, in ``.csv`` ids with spaces between. A ``time``, a number or
+a date of ISO 8601, tells the order; without it lines are in order. The query is an id, of the queries or of an object,
+which does not look for itself. Where objects are texts and there is no file of queries, any other query is taken for
+the words that somebody typed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,10 +74,10 @@ def read_log(path: str, kind: str, objects: Items, queries: Items | None, *, mis
         absent = [name for name in ("query", *columns) if name not in values]
         if absent:
             raise ValueError(f"{where} has no {absent[0]!r}, expected query, {columns[0]} and {columns[1]}")
-        query = asking.row(as_id(values["query"], "query", where), where)
+        query, itself = asking.row(as_id(values["query"], "query", where), where)
         listed: list[list[int]] = []
         for name in columns:
-            ids = _ids(values[name], name, where)
+            ids = _ids(values[name], name, where, place)
             rows = [place.get(one, -1) for one in ids]
             if -1 in rows and missing == "error":
                 raise ValueError(
@@ -82,20 +85,20 @@ def read_log(path: str, kind: str, objects: Items, queries: Items | None, *, mis
                     f"{objects.ids[0]!r}; --missing skip leaves such objects out"
                 )
             n_unknown += rows.count(-1)
-            listed.append(list(dict.fromkeys(row for row in rows if row >= 0)))
+            listed.append(list(dict.fromkeys(row for row in rows if row >= 0 and row != itself)))
         one = _judged(query, listed, kind, where)
         n_timed += "time" in values
         if one is None:
             n_empty += 1
             continue
-        found.append((as_number(values["time"], "the time", where) if "time" in values else float(n_read), one))
+        found.append((_time(values["time"], where) if "time" in values else float(n_read), one))
     if not found:
         raise ValueError(f"{path} has no list that says anything, expected {kind} ({n_read:,} lines read)")
     if n_timed not in (0, n_read):
         raise ValueError(f"{path}: {n_timed:,} of {n_read:,} lines have a time, expected all or none")
     found.sort(key=lambda each: each[0])
-    made, itself = asking.items()
-    return Log(kind, [one for _, one in found], made, itself, n_timed > 0, n_unknown, n_empty)
+    made, objects_of_queries = asking.items()
+    return Log(kind, [one for _, one in found], made, objects_of_queries, n_timed > 0, n_unknown, n_empty)
 
 
 def _judged(query: int, listed: list[list[int]], kind: str, where: str) -> Judged | None:
@@ -116,9 +119,17 @@ def _judged(query: int, listed: list[list[int]], kind: str, where: str) -> Judge
     return Judged(query, *(np.array(rows, dtype=np.int64) for rows in (good, bad, shown, others)))
 
 
-def _ids(value: Any, name: str, where: str) -> list[str]:
+def _time(value: Any, where: str) -> float:
+    """Give a time as a number; dates as ISO 8601 writes them have one too."""
     if isinstance(value, str):
-        return value.split()
+        with suppress(ValueError):
+            return datetime.fromisoformat(value.strip()).timestamp()
+    return as_number(value, "the time", where)
+
+
+def _ids(value: Any, name: str, where: str, known: Mapping[str, int]) -> list[str]:
+    if isinstance(value, str):  # one id, which may have spaces in it, or several
+        return [value.strip()] if value.strip() in known else value.split()
     if isinstance(value, int) and not isinstance(value, bool):
         return [str(value)]
     if value is None:
@@ -143,12 +154,13 @@ class _Asking:
         self._place = {one: row for row, one in enumerate((objects if queries is None else queries).ids)}
         self._rows: dict[str, int] = {}
 
-    def row(self, one: str, where: str) -> int:
-        """Give the row of a query, which is a new one the first time."""
+    def row(self, one: str, where: str) -> tuple[int, int]:
+        """Give the row of a query, which is a new one the first time, and that of the object that it is, or -1."""
         if one not in self._place and (self._queries is not None or self._objects.texts is None):
             what = "query" if self._queries is not None else "object"
             raise ValueError(f"{where}: no {what} has the id {one!r}, and vectors need one")
-        return self._rows.setdefault(one, len(self._rows))
+        itself = self._place.get(one, -1) if self._queries is None else -1
+        return self._rows.setdefault(one, len(self._rows)), itself
 
     def items(self) -> tuple[Items, Numbers]:
         """Give what was asked for, and the objects that queries are."""

@@ -40,7 +40,8 @@ class Shipped:
 
     def object_vectors(self, objects: MatrixLike | Sequence[str]) -> Matrix:
         """Give objects as the index has to hold them: of unit norm, and otherwise as they were."""
-        return self._rows(objects, "objects")
+        rows = self._rows(objects, "objects")
+        return rows if sparse.issparse(rows) else np.asarray(rows, dtype=np.float32)
 
     def _rows(self, given: Any, name: str) -> Matrix:
         if self.preparation.features is not None:

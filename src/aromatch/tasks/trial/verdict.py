@@ -2,17 +2,19 @@
 
 A way to search is shipped when, against the cosine, on queries of later lists:
 
-- it puts more of what was judged in the right order, and a 95 % interval of the difference, paired over queries, is
-  above zero;
-- neither queries near to judged ones nor queries unlike them get worse by more than chance, in ``right`` or in
-  ``first``;
-- most of what it would show was judged: at least seven tenths of what it is for the cosine. Beyond that the log of a
-  search cannot tell what another search would do.
+- it puts more of what was judged in the right order: one comparison in a hundred at least, and an interval of the
+  difference, paired over queries, is above zero. The interval allows for trying several ways (Bonferroni);
+- neither queries near to judged ones nor queries unlike them are likely to get worse: no 95 % interval of ``first`` is
+  below zero, and none of ``right`` reaches five comparisons in a hundred below it. Of a part with fewer than ten
+  queries nobody can tell, and the verdict says so;
+- enough of what it would show was judged: three tenths, and seven tenths of what it is for the cosine. Beyond that the
+  log of a search cannot tell what another search would do.
 
-Of several the one with the largest gain is taken. When nothing is, and a gain worth having may still be in the log, it
-is not enough evidence; when the interval leaves no room for that, or something got worse, it is no. Clicks on lists
-that the search made itself leave a wide gap between what they surely say and what they may say; when the best gains by
-the one reckoning and not by the other, that is not enough evidence either.
+Of several the one with the largest gain is taken. When nothing is, and a gain worth having may still be in the log, or
+too little of what would be shown was judged, it is not enough evidence; when the interval leaves no room for a gain, or
+something gets worse, it is no. Clicks on lists that the search made itself leave a wide gap between what they surely
+say and what they may say; when the best gains by the one reckoning and not by the other, that is not enough evidence
+either.
 """
 
 from __future__ import annotations
@@ -28,14 +30,14 @@ from .measures import Figures
 SHIP, DONT_SHIP, NOT_ENOUGH = "ship", "don't ship", "not enough evidence"
 # Lists before and queries after, which tell good from bad, below which nobody should decide anything.
 FEWEST = 30
-# Of the share of what was judged, against that of the cosine.
-_JUDGED_ENOUGH = 0.7
-# A gain of right comparisons that would be worth having.
-WORTH_HAVING = 0.01
-# From a 95 % interval to one of about 99 %.
-_SEVERAL = 1.3
-# A tie of `first` may turn by chance in a handful of queries: with fewer, nobody can speak of a part of them.
+# Of what would be shown, the share that was judged, and against that of the cosine.
+_JUDGED_AT_ALL, _JUDGED_ENOUGH = 0.3, 0.7
+# A gain of right comparisons that is worth having, and a loss that a part of the queries must not come near to.
+WORTH_HAVING, TOO_MUCH = 0.01, 0.05
+# From a 95 % interval to one that holds for the best of five.
+_SEVERAL = 1.32
 _FEWEST_IN_PART = 10
+NEAR, UNLIKE = "queries near to judged ones", "queries unlike them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,9 @@ class Compared:
     unlike: Measure | None
     """`right` for queries unlike them."""
     is_worse: str
-    """Which queries got worse by more than chance, in words; empty when none did."""
+    """Which queries may well get worse, in words; empty when none do."""
+    too_few: list[str]
+    """Parts of the queries that are too small to tell."""
     seconds: float
     """Time it took to learn, with the choice of its settings."""
 
@@ -75,44 +79,50 @@ def compared(
     name: str, settings: dict[str, float], base: Figures, found: Figures, near: NDArray[np.bool_], seconds: float
 ) -> Compared:
     """Hold figures of a way to search against those of the cosine."""
-    everyone = np.ones(len(near), dtype=bool)
-    parts = {"all queries": everyone, "queries near judged ones": near, "queries unlike them": ~near}
-    tests = {
-        (part, what): compare(what, getattr(base, what)[which], getattr(found, what)[which])
-        for part, which in parts.items()
-        for what in ("right", "first")
-        if which.any()
-    }
-    worse = list(
-        dict.fromkeys(
-            part for (part, _), test in tests.items() if parts[part].sum() >= _FEWEST_IN_PART and is_surely_below(test)
-        )
-    )
-    has_passed = np.isfinite(base.passed)
+
+    def tested(what: str, which: NDArray[np.bool_]) -> Measure | None:
+        before, after = getattr(base, what)[which], getattr(found, what)[which]
+        return compare(what, before, after) if which.any() else None
+
+    everyone = np.ones(len(near), dtype=np.bool_)
+    right, first = tested("right", everyone), tested("first", everyone)
+    assert right is not None
+    assert first is not None
+    of_parts = {NEAR: (near, tested("right", near)), UNLIKE: (~near, tested("right", ~near))}
+    worse = ["all queries"] if is_below(right) or is_below(first) else []
+    for part, (which, of_part) in of_parts.items():
+        first_of_part = tested("first", which)
+        if which.sum() >= _FEWEST_IN_PART and of_part is not None and first_of_part is not None:
+            worse += [part] if is_below(of_part, TOO_MUCH) or is_below(first_of_part) else []
     return Compared(
-        name,
-        settings,
-        tests["all queries", "right"],
-        tests["all queries", "first"],
-        float(found.judged.mean()),
-        compare("passed", base.passed[has_passed], found.passed[has_passed]) if has_passed.any() else None,
-        tests.get(("queries near judged ones", "right")),
-        tests.get(("queries unlike them", "right")),
-        worse[0] if worse else "",
-        seconds,
+        name=name,
+        settings=settings,
+        right=right,
+        first=first,
+        judged=float(found.judged.mean()),
+        passed=tested("passed", np.isfinite(base.passed)),
+        near=of_parts[NEAR][1],
+        unlike=of_parts[UNLIKE][1],
+        is_worse=worse[0] if worse else "",
+        too_few=[part for part, (which, _) in of_parts.items() if which.sum() < _FEWEST_IN_PART],
+        seconds=seconds,
     )
 
 
-def is_surely_below(test: Measure) -> bool:
-    """Tell a difference that is below zero by more than chance, also when several are looked at."""
+def is_below(test: Measure, most: float | None = None) -> bool:
+    """Tell a difference that is below zero by more than chance; with `most`, one that may be as much below it."""
     assert test.difference is not None
-    return test.difference < 0 and test.error is not None and test.difference + _SEVERAL * test.error < 0
+    if test.error is None:
+        return False
+    if most is not None and test.difference - test.error < -most:
+        return True
+    return test.difference < 0 and test.difference + test.error < 0
 
 
-def is_above(test: Measure) -> bool:
+def is_above(test: Measure, factor: float = 1.0) -> bool:
     """Tell a difference that is above zero by more than chance."""
     assert test.difference is not None
-    return test.difference > 0 and test.error is not None and test.difference - test.error > 0
+    return test.difference > 0 and test.error is not None and test.difference - factor * test.error > 0
 
 
 def too_little(n_before: int, n_after: int) -> Verdict | None:
@@ -129,55 +139,55 @@ def too_little(n_before: int, n_after: int) -> Verdict | None:
 def decide(results: list[Compared], shippable: tuple[str, ...], kind: str) -> Verdict:
     """Decide between ways to search, the cosine first, of which some can be shipped, by judgements or clicks."""
     base, *others = results
-    candidates = [one for one in others if one.name in shippable]
-    ready = [one for one in candidates if _obstacle(one, base) is None]
-    if ready:
-        best = max(ready, key=lambda one: one.right.difference or 0.0)
-        return Verdict(
-            SHIP,
-            best.name,
-            f"{best.name} gets {_gain(best)} more comparisons of later queries right than the cosine, "
-            "and no part of the queries gets worse",
-        )
-    best = max(candidates, key=lambda one: one.right.difference or 0.0)
-    obstacle = _obstacle(best, base)
-    if kind == "clicks" and best.passed is not None and is_above(best.passed):
+    candidates = sorted(
+        (one for one in others if one.name in shippable), key=lambda one: -(one.right.difference or 0.0)
+    )
+    for one in candidates:
+        if _gains(one) and not one.is_worse and _is_judged(one, base):
+            untold = f"; of {' and '.join(one.too_few)} there are too few to tell" if one.too_few else ""
+            return Verdict(
+                SHIP,
+                one.name,
+                f"{one.name} gets {_more(one)} right than the cosine, and no part of the queries that can be told of "
+                f"is likely to get worse{untold}",
+            )
+    best = candidates[0]
+    assert best.right.difference is not None
+    if kind == "clicks" and best.passed is not None and is_above(best.passed) and not _gains(best):
         return Verdict(
             NOT_ENOUGH,
             None,
-            f"against all that was not clicked the best, {best.name}, gets {_gain(best)} more comparisons right, and "
-            f"against what was passed over {best.passed.difference:+.1%}; the truth lies between, for the lists are "
-            "the search's own: have some lists judged, or try the adapter on a part of the traffic",
+            f"against all that was not clicked the best, {best.name}, gets {_more(best)} right, and against what was "
+            f"passed over {best.passed.difference:.1%} more; the truth lies between, for the lists are the search's "
+            "own: have some lists judged, or try the adapter on a part of the traffic",
         )
-    if is_above(best.right):
-        return Verdict(DONT_SHIP, None, f"{best.name} gets {_gain(best)} more comparisons right, but {obstacle}")
-    assert best.right.difference is not None
+    if _gains(best) and best.is_worse:
+        return Verdict(DONT_SHIP, None, f"{best.name} gets {_more(best)} right, but {best.is_worse} may well get worse")
+    if _gains(best):
+        return Verdict(
+            NOT_ENOUGH,
+            None,
+            f"{best.name} gets {_more(best)} right, but only {best.judged:.0%} of what it would show was judged, "
+            f"against {base.judged:.0%} for the cosine: this log cannot tell; try it on a part of the traffic",
+        )
     if best.right.error is None or best.right.difference + best.right.error >= WORTH_HAVING:
         return Verdict(
             NOT_ENOUGH,
             None,
-            f"the best, {best.name}, gets {_gain(best)} more comparisons right, perhaps by chance; more lists tell",
+            f"the best, {best.name}, gets {_more(best)} right, perhaps by chance; more lists tell",
         )
-    return Verdict(
-        DONT_SHIP, None, f"the best, {best.name}, gets {_gain(best)} more comparisons right: there is no gain"
-    )
+    return Verdict(DONT_SHIP, None, f"the best, {best.name}, gets {_more(best)} right: there is no gain")
 
 
-def _obstacle(one: Compared, base: Compared) -> str | None:
-    """Say what speaks against shipping; None when nothing does."""
-    if not is_above(one.right):
-        return "its gain may be chance"
-    if one.is_worse:
-        return f"it gets worse for {one.is_worse}"
-    if one.judged < _JUDGED_ENOUGH * base.judged:
-        return (
-            f"only {one.judged:.0%} of what it would show was judged, against {base.judged:.0%} for the cosine: "
-            "this log cannot tell; try it on a part of the traffic"
-        )
-    return None
+def _gains(one: Compared) -> bool:
+    return is_above(one.right, _SEVERAL) and (one.right.difference or 0.0) >= WORTH_HAVING
 
 
-def _gain(one: Compared) -> str:
+def _is_judged(one: Compared, base: Compared) -> bool:
+    return one.judged >= max(_JUDGED_AT_ALL, _JUDGED_ENOUGH * base.judged)
+
+
+def _more(one: Compared) -> str:
     assert one.right.difference is not None
-    error = 0.0 if one.right.error is None else one.right.error
-    return f"{one.right.difference:.1%} (± {error:.1%})"
+    error = "" if one.right.error is None else f" (± {one.right.error:.1%})"
+    return f"{abs(one.right.difference):.1%}{error} {'fewer' if one.right.difference < 0 else 'more'} comparisons"
