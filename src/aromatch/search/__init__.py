@@ -1,6 +1,7 @@
 """Search by a learned similarity: an index, exploring, and why something was found."""
 
 from .adapter import Adapter, Ranked
+from .choosing import suggest_comparisons
 from .explain import Explanation, Part, explain
 from .explore import query_vector
 from .index import Found, Index
@@ -19,4 +20,5 @@ __all__ = [
     "explain",
     "low_rank",
     "query_vector",
+    "suggest_comparisons",
 ]
