@@ -1,0 +1,73 @@
+"""Human judgements of how alike materials look, and numbers for the picture of each material.
+
+A judgement says that a reference looks more like one material than like another, with the votes for both. The picture
+of a material becomes 42 numbers: mean, deviation and seven percentiles of lightness and the two colours of CIELAB, a
+histogram of uniform local binary patterns, and how steep the grey values are (mean, deviation, three percentiles). Each
+number is standardised over the materials, each of the three groups has the same weight, and rows have unit norm.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler, normalize
+
+from aromatch.datasets import data_folder
+
+PICTURES = "havran1_ennis_298x298_LDR"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows of materials, and judgements with their votes: the first object has more of them."""
+
+    X: Any
+    train: Any
+    test: Any
+    votes: Any
+    """Of the test part."""
+
+
+def described(picture):
+    """Give the three groups of numbers of a picture."""
+    from skimage import color, feature
+
+    lab, grey = color.rgb2lab(picture), color.rgb2gray(picture)
+    colours = [
+        value
+        for channel in np.moveaxis(lab, 2, 0)
+        for value in (channel.mean(), channel.std(), *np.percentile(channel, [1, 10, 25, 50, 75, 90, 99]))
+    ]
+    patterns = feature.local_binary_pattern((255 * grey).astype(np.uint8), 8, 1, "uniform").astype(int)
+    steepness = np.hypot(*np.gradient(grey))
+    return (
+        np.array(colours),
+        np.bincount(patterns.ravel(), minlength=10) / patterns.size,
+        np.array([steepness.mean(), steepness.std(), *np.percentile(steepness, [50, 90, 99])]),
+    )
+
+
+def as_rows(groups):
+    """Put groups of numbers together, each with the same weight."""
+    return normalize(np.hstack([StandardScaler().fit_transform(group) / np.sqrt(group.shape[1]) for group in groups]))
+
+
+@lru_cache(1)
+def materials():
+    """Read the pictures and the judgements; ties say nothing and are left out."""
+    from skimage import io
+
+    folder = data_folder() / "material_similarity"
+    pictures = (io.imread(path)[..., :3] for path in sorted((folder / PICTURES).iterdir()))
+    X = as_rows([np.stack(group) for group in zip(*map(described, pictures), strict=True)])
+    parts, votes = {}, {}
+    for part in ("train", "test"):
+        found = json.loads((folder / f"answers_processed_{part}.json").read_text())
+        given, votes[part] = np.array(found["answers"]), np.array(found["agreement"])
+        is_tie = votes[part][:, 0] == votes[part][:, 1]
+        parts[part], votes[part] = given[~is_tie], votes[part][~is_tie]
+    return Judged(X, parts["train"], parts["test"], votes["test"])
