@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench adapter-speed quality feedback exploration calibration clean
+.PHONY: help demo test test-slow lint format bench adapter-speed quality feedback exploration calibration studies clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/' | sort
@@ -51,6 +51,10 @@ exploration: $(READY)  ## measure whether exploring pays in a stream of searches
 
 calibration: $(READY)  ## measure whether probabilities come true
 	$(BIN)/python benchmarks/calibration.py
+
+studies: $(READY)  ## measure what learning from comparisons is good for, on six questions; takes long, and installs torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[quality]'
+	$(BIN)/python benchmarks/studies/all.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
