@@ -113,7 +113,7 @@ class AtOnce:
 _OTHERS = [{"r": r, "others": others} for r in (0.3, 1.0, 3.0, 10.0) for others in ("1", "3", "all")]
 METHODS = {
     "logistic regression": (AtOnce, {"kind": "logistic"}, [{"C": C} for C in (1.0, 3.0, 10.0, 30.0)]),
-    "MomentAROMA": (AtOnce, {"kind": "moment"}, [{"lam": lam} for lam in (1e-4, 3e-4, 1e-3, 3e-3)]),
+    "MomentAROMA": (AtOnce, {"kind": "moment"}, [{"lam": lam} for lam in (1e-6, 1e-5, 1e-4, 1e-3)]),
     "one-vs-rest AROW": (OneVsRest, {}, [{"r": r} for r in (0.1, 0.3, 1.0, 3.0, 10.0)]),
     "gradient descent": (Gradient, {}, [{"alpha": a} for a in (1e-6, 1e-5, 1e-4, 1e-3)]),
     "d-AROMA": (Matrix, {"learner": am.DiagonalAROMA}, _OTHERS),
