@@ -17,6 +17,7 @@ of its ten nearest; an answer says of both objects whether they have the intent.
 from __future__ import annotations
 
 import sys
+from typing import ClassVar
 
 import numpy as np
 import study
@@ -115,6 +116,8 @@ class Materials:
         n_validation = min(N_VALIDATION, len(order) // 5)
         self.X, self.pool = found.X, found.train[order[n_validation:]]
         self.tested = found.train[order[:n_validation]] if validates else found.test
+        # No prediction could agree with more votes than those of the majority.
+        self.told = {"people": float(found.votes.max(axis=1).sum() / found.votes.sum())}
 
     def quality(self, model):
         """Give the share of judgements that the model has right."""
@@ -123,6 +126,8 @@ class Materials:
 
 class Banking:
     """Comparisons from intents."""
+
+    told: ClassVar[dict[str, float]] = {}
 
     def __init__(self, seed, validates):
         split = split_of("banking77", seed)
@@ -196,8 +201,9 @@ def compute(name, way, seed):
     tried = [asked(name, inside, "random", setting, seed, last)[-1][1] for setting in SETTINGS[name]]
     best = SETTINGS[name][int(np.argmax(tried))]
     checkpoints = CHECKPOINTS + MORE if way == "random" else CHECKPOINTS
-    found = asked(name, COLLECTIONS[name](seed, False), way, best, seed, checkpoints)
-    return {"collection": name, "way": way, "seed": seed, "setting": best, "found": found}
+    collection = COLLECTIONS[name](seed, False)
+    found = asked(name, collection, way, best, seed, checkpoints)
+    return {"collection": name, "way": way, "seed": seed, "setting": best, "found": found, **collection.told}
 
 
 def cells():
@@ -261,8 +267,8 @@ def summary(results):
                 at = [n for n in AT if n in arrays[rival][0]]
                 tested = {str(n): factor(arrays[rival], arrays[way], n) for n in at}
                 factors.setdefault(name, {})[way] = tested
-    people = float(materials().votes.max(axis=1).sum() / materials().votes.sum()) if "materials" in curves else None
-    return {"curves": curves, "settings": settings, "factors": factors, "people": people}
+    people = [r["people"] for r in results if "people" in r]
+    return {"curves": curves, "settings": settings, "factors": factors, "people": people[0] if people else None}
 
 
 def told(one):
@@ -271,6 +277,8 @@ def told(one):
     def number(value):
         return f"{value:.1f}" if np.isfinite(value) else f"over {one['most']:.0f}"
 
+    if not np.isfinite(one["low"]):
+        return number(one["low"])
     return f"{number(one['factor'])} ({number(one['low'])} to {number(one['high'])})"
 
 
@@ -290,7 +298,9 @@ def section(found):
         f"**Does it pay to choose which comparison to ask? {'Yes' if reached else 'Less than hoped'}:** for what "
         f"`suggest_comparisons` reaches with {int(n):,} judgements, random asking needs "
         + " and ".join(f"{told(ways['random'])} times as many ({TITLES[name]})" for name, ways in factors.items())
-        + f"; the aim of 2 is {'reached' if reached else 'not reached'}. Asking where the margin is smallest needs "
+        + f"; the aim of 2 is {'reached' if reached else 'not reached'}. For what it reaches with {AT[-1]:,} they are "
+        + " and ".join(told(ways["random"][str(AT[-1])]) for ways in found["factors"].values())
+        + " times as many. Asking where the margin is smallest needs "
         + " and ".join(f"{told(ways['smallest margin'])} times as many" for ways in factors.values())
         + (
             "; so the standard deviation of the margin adds nothing that could be told from chance on "
@@ -300,8 +310,8 @@ def section(found):
         )
         + "."
         + (
-            f" `Adapter.suggest` as it is pays less: objects at random, each with two of its ten nearest, need "
-            f"{told(adapters)} times as many."
+            f" `Adapter.suggest` {'pays as well' if adapters['low'] > 1 else 'does not pay'}: objects at random, each "
+            f"with two of its ten nearest, need {told(adapters)} times as many."
             if adapters
             else ""
         ),
@@ -322,10 +332,10 @@ def section(found):
         rows = []
         for way, at in quality.items():
             tested = found["factors"][name].get(way, {})
-            needs = [told(tested[str(m)]) if str(m) in tested else "1" for m in AT[1:3]]
+            needs = [told(tested[str(m)]) if str(m) in tested else "1" for m in AT[1:]]
             rows.append([way, *(study.mean_over_splits(at[m]) for m in shown), *needs])
         heads = [f"{TITLES[name]}: asked", *(f"{m:,} judgements" for m in shown)]
-        heads += [f"factor at {m:,}" for m in AT[1:3]]
+        heads += [f"factor at {m:,}" for m in AT[1:]]
         lines += table(heads, rows)
         lines.append(f"Quality is the {MEASURE[name]}. Settings: {study.chosen(found['settings'][name])}.")
     return [*lines, "", f"![Quality against judgements](results/study_{NAME}.png)"]

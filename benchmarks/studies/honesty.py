@@ -188,7 +188,7 @@ def draw(found, folder):
                 axis.plot(*at[n][way], linestyle="-" if marker == "o" else "--", **style)
         axis.set(title=way, xlabel="told", xlim=(0.49, 1.01), ylim=(0.45, 1.01))
     axes[0].set_ylabel("came true")
-    axes[0].legend(frameon=False, fontsize=6.5, loc="lower right")
+    axes[-1].legend(frameon=False, fontsize=7, loc="upper left")
     figure.savefig(folder / f"study_{NAME}.png", dpi=130)
 
 
