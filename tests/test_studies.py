@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -193,6 +194,28 @@ def test_learners_on_embeddings_are_compared(study_of, tmp_path):
     assert np.mean(last["f-AROMA"]["numbers"]) == 3 * 144
     assert np.mean(last["LDA"]["mAP"]) > np.mean(last["cosine"]["mAP"])
     assert f"{np.mean(last['query adapter (torch)']['mAP']):.3f} of a query adapter" in text
+
+
+def test_a_study_runs_what_is_not_kept_and_is_kept_when_complete(study_of, tmp_path):
+    study = study_of("study", KEPT=tmp_path / "studies.json")
+    toy = SimpleNamespace(NAME="toy", cells=lambda: {"a": (abs, -1), "b": (abs, -2)}, summary=sum)
+    assert study.kept(toy) is None
+    assert study.run(toy, 1) == 3
+    assert study.kept(toy) == 3
+    assert study.kept(SimpleNamespace(cells=lambda: {"c": (abs, -3)}, summary=sum)) is None
+
+
+def test_words_are_to_the_left_and_numbers_to_the_right(study_of):
+    study = study_of("study")
+    assert study.table(["a", "b"], [["x", 1.5], ["y", ""]])[1:-1] == [
+        "| a | b |",
+        "| --- | ---: |",
+        "| x | 1.5 |",
+        "| y |  |",
+    ]
+    assert study.chosen([{"r": 1}, {"r": 1}]) == "r 1"
+    assert study.chosen([{"r": 1}, {"r": 2}, {"r": 1}]) == "r 1 (2); r 2 (1)"
+    assert (study.chance(0.0001), study.chance(0.25)) == ("p < 0.001", "p = 0.25")
 
 
 def test_the_page_has_what_is_complete_and_says_what_is_not(study_of):

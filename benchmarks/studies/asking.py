@@ -332,7 +332,7 @@ def section(found):
         rows = []
         for way, at in quality.items():
             tested = found["factors"][name].get(way, {})
-            needs = [told(tested[str(m)]) if str(m) in tested else "1" for m in AT[1:]]
+            needs = ["1" if not tested else told(tested[str(m)]) if tested[str(m)]["most"] > 1 else "" for m in AT[1:]]
             rows.append([way, *(study.mean_over_splits(at[m]) for m in shown), *needs])
         heads = [f"{TITLES[name]}: asked", *(f"{m:,} judgements" for m in shown)]
         heads += [f"factor at {m:,}" for m in AT[1:]]

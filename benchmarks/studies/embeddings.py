@@ -217,7 +217,7 @@ def section(found):
 
 def draw(found, folder):
     """Draw mAP against the number of triplets, and against the time to learn."""
-    figure, (left, right) = study.panels(2, width=5.0, height=3.9)
+    figure, (left, right) = study.panels(2, width=5.4, height=3.8)
     at = found["at"]
     last = list(at)[-1]
     for number, name in enumerate(at[last]):
@@ -232,7 +232,7 @@ def draw(found, folder):
             right.plot(seconds, [m.mean for m in means], "o-", color=f"C{number}", markersize=3.5, linewidth=1.3)
     left.set(xscale="log", xlabel="triplets", ylabel="mAP")
     right.set(xscale="log", xlabel="seconds to learn", ylabel="mAP")
-    left.legend(frameon=False, fontsize=7.5)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8)
     figure.savefig(folder / f"study_{NAME}.png", dpi=130)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -62,14 +63,12 @@ def gathered(cells, *keys):
 
 
 def table(heads, rows):
-    """Write a table: names to the left, numbers to the right."""
-    return [
-        "",
-        f"| {' | '.join(heads)} |",
-        f"|---|{'---:|' * (len(heads) - 1)}",
-        *(f"| {' | '.join(str(value) for value in row)} |" for row in rows),
-        "",
+    """Write a table: words to the left, numbers to the right."""
+    texts = [[str(value) for value in row] for row in rows]
+    aligned = [
+        "---:" if any(re.match(r"[-+\d]", cell) for cell in column) else "---" for column in zip(*texts, strict=True)
     ]
+    return ["", *(f"| {' | '.join(row)} |" for row in (heads, aligned, *texts)), ""]
 
 
 def chance(p):

@@ -2,8 +2,9 @@
 
 An answer tells most where the model is least sure of it: where the margin is small against its standard deviation, so
 that both answers are about as likely. docs/studies.md compares it with other ways. Asking at random, or where the
-standard deviation is largest, needs at least twice as many answers. Asking where the margin alone is smallest is as
-good. What an answer tells about W (mutual information) is as good on embeddings, and worse where people disagree.
+standard deviation is largest, needs two to four times as many answers. Asking where the margin alone is smallest is as
+good. What an answer tells about W (mutual information) is better on embeddings at first, and worse on answers of
+people, who disagree.
 """
 
 from __future__ import annotations
