@@ -93,7 +93,7 @@ METHODS = {
     "query adapter (torch)": (
         "triplets",
         query_adapter,
-        [{"temperature": t, "steps": steps} for t in (0.05, 0.1) for steps in (30, 100, 300, 1_000)],
+        [{"temperature": t, "steps": steps} for t in (0.05, 0.1) for steps in (100, 300, 1_000, 3_000)],
     ),
     "LDA": ("labels", sized_lda, [{"shrinkage": s, "cosine": c} for s in (1e-4, 1e-3, 0.1) for c in (False, True)]),
 }
@@ -171,6 +171,7 @@ def section(found):
 
     online_ones = [name for name in ("OASIS", "d-AROMA", "f-AROMA") if name in full]
     ours = max(online_ones, key=mean)
+    winner = max((name for name in full if METHODS[name][0] == "triplets"), key=mean)
     rival, extra = "query adapter (torch)", "best_projection"
 
     def against(name, n=last):
@@ -180,14 +181,15 @@ def section(found):
 
     best_few = max(online_ones, key=lambda name: mean(name, n=few))
     lines = [
-        f"**What should one learn on embeddings?** From {int(last):,} triplets {ours}, the best of the online "
-        f"learners, comes to a mAP of {mean(ours):.3f}, against {mean('cosine'):.3f} of the cosine and "
-        f"{mean(rival):.3f} of a query adapter in torch ({against(ours)}); `best_projection` has {mean(extra):.3f} "
-        f"({against(extra)} against the adapter) and LDA, which sees the labels, {mean('LDA'):.3f}. From {int(few):,} "
-        f"triplets the best online learner ({best_few}) has {mean(best_few, n=few):.3f}, the adapter "
-        f"{mean(rival, n=few):.3f} and `best_projection` {mean(extra, n=few):.3f}. {ours} takes "
-        f"{mean(ours, 'seconds'):.1f} s, the adapter {mean(rival, 'seconds'):.1f} s, `best_projection` "
-        f"{mean(extra, 'seconds'):.1f} s.",
+        f"**What should one learn on embeddings? {winner}, of all that learns from triplets:** its mAP is "
+        f"{mean(winner):.3f} from {int(last):,} triplets, against {mean('cosine'):.3f} of the cosine, "
+        f"{mean(rival):.3f} of a query adapter in torch and {mean('LDA'):.3f} of LDA, which sees the labels. {ours}, "
+        f"the best of the online learners, has {mean(ours):.3f} ({against(ours)} against the adapter); "
+        f"`best_projection` has {mean(extra):.3f} "
+        f"({against(extra)}). From {int(few):,} triplets {best_few} has {mean(best_few, n=few):.3f} "
+        f"({against(best_few, few)}), the adapter {mean(rival, n=few):.3f} and `best_projection` "
+        f"{mean(extra, n=few):.3f} ({against(extra, few)}). {ours} takes {mean(ours, 'seconds'):.1f} s for "
+        f"{int(last):,}, the adapter {mean(rival, 'seconds'):.1f} s, `best_projection` {mean(extra, 'seconds'):.1f} s.",
         "",
         f"BANKING77, from {int(last):,} triplets; five splits with standard errors. Differences in mAP are by the",
         "corrected resampled t-test.",
