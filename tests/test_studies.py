@@ -103,7 +103,11 @@ def test_captions_find_their_translations(study_of, tmp_path):
     study = study_of("spaces", N_PAIRS=(30, 120), SPLITS=range(2), N_TRIPLETS=2_000)
     rng = np.random.default_rng(0)
     chosen = [rng.choice(40, 6, replace=False) for _ in range(180)]
-    pairs = [(" ".join(f"en{n}" for n in one), " ".join(f"de{n}" for n in one)) for one in chosen]
+    # Words of two languages that have no letter in common.
+    english, german = (
+        [f"{a}{b}" for a in letters[:8] for b in letters[8:]] for letters in ("abcdefghijklm", "nopqrstuvwxyz")
+    )
+    pairs = [(" ".join(english[n] for n in one), " ".join(german[n] for n in one)) for one in chosen]
     study.all_captions = lambda: (pairs[:120], pairs[120:150], pairs[150:])
     found, text = found_by(study, tmp_path)
     assert found["chance"]["recall@1"] == pytest.approx(1 / 30)
