@@ -192,8 +192,8 @@ def section(found):
         f"{int(last):,}, the adapter {mean(rival, 'seconds'):.1f} s, `best_projection` {mean(extra, 'seconds'):.1f} s.",
         "",
         f"BANKING77, from {int(last):,} triplets; five splits with standard errors. Differences in mAP are by the",
-        "corrected resampled t-test. The query adapter was offered more steps, and a choice for every number of triplets,",
-        "after a first run in which it did worse.",
+        "corrected resampled t-test. The query adapter was offered more steps, and a choice for every number of",
+        "triplets, after a first run in which it did worse.",
     ]
     rows = []
     for name, values in full.items():

@@ -177,7 +177,7 @@ def section(found):
 
 def draw(found, folder):
     """Draw what came true against what was told, for each way to make a probability."""
-    figure, axes = study.panels(len(WAYS), width=3.8, height=3.9)
+    figure, axes = study.panels(len(WAYS), width=3.8, height=4.3)
     for axis, way in zip(axes, WAYS, strict=True):
         axis.plot([0.5, 1], [0.5, 1], color="#777777", linewidth=0.8)
         for number, name in enumerate(found["curves"]):
@@ -188,7 +188,7 @@ def draw(found, folder):
                 axis.plot(*at[n][way], linestyle="-" if marker == "o" else "--", **style)
         axis.set(title=way, xlabel="told", xlim=(0.49, 1.01), ylim=(0.45, 1.01))
     axes[0].set_ylabel("came true")
-    axes[-1].legend(frameon=False, fontsize=7, loc="upper left")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     figure.savefig(folder / f"study_{NAME}.png", dpi=130)
 
 
