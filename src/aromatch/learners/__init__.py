@@ -18,7 +18,7 @@ from .oasis import OASIS
 from .online import OnlineLearner
 from .projection import Projection
 from .registry import LEARNERS, load
-from .spectral import spectral_projection
+from .spectral import NothingStandsOutError, spectral_projection
 from .triplet import Judgement, TripletLearner
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "FullAROMA",
     "Judgement",
     "MomentAROMA",
+    "NothingStandsOutError",
     "OnlineLearner",
     "Projection",
     "Similarity",

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from .. import _checks as checks
 from .._rows import MatrixLike
 from . import sums
-from .inputs import Block, check_triplets, feature_names, read_both
+from .inputs import feature_names, read_triplets
 from .judgement_graph import graph_of
 from .moment import MomentAROMA
 from .projection import Projection
@@ -75,15 +75,13 @@ def best_projection(
     if not nearby.L_.size:
         raise ValueError("triplets say nothing: there are none with a weight, a query and two objects that differ")
     queries, objects = model._check_both(Q, P)
-    numbers = check_triplets(triplets, queries, objects)
-    rows = read_both(queries, objects, numbers)
-    weights = checks.check_weights(sample_weight, len(numbers))
-    block, tells = sums.telling(Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights))
+    judged = read_triplets(triplets, queries, objects, sample_weight)
+    block, tells = sums.telling(judged.block)
     graph = model._graph or graph_of(block)
     other = projection_of_graph(block, graph, None, rank, _NORMALIZE, feature_names(Q))
     if other is not None:
         maps = [one._L_of_known for one in (nearby, other)]
-        ranks = log_ranks_of_new(maps, _NORMALIZE, block, graph, queries, objects, numbers[tells])
+        ranks = log_ranks_of_new(maps, _NORMALIZE, block, graph, queries, objects, judged.numbers[tells])
         if ranks and ranks[1] < ranks[0]:
             nearby = other
     return nearby.refine(triplets, Q, P, sample_weight=sample_weight, random_state=generator, progress=progress)

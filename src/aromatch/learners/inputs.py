@@ -37,6 +37,17 @@ class Block(NamedTuple):
     """Where to write margin, variance and whether it was an update, for each triplet."""
 
 
+class Judged(NamedTuple):
+    """Triplets that were checked, and the rows that they name."""
+
+    numbers: NDArray[np.int64]
+    """Rows of the matrices that were given."""
+    block: Block
+    """The same for a kernel."""
+    largest_square: float
+    """Of all rows."""
+
+
 Precision: TypeAlias = np.dtype[Any]
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 _ROWS_AT_ONCE = 2**12
@@ -146,6 +157,15 @@ def read_both(Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> Rows:
     if any(a is not b for a, b in zip(read, columns, strict=True)):
         numbers = np.column_stack(read)
     return Rows(left.view, right.view, numbers, left.largest_square, right.largest_square)
+
+
+def read_triplets(triplets: ArrayLike, Q: Matrix, P: Matrix, sample_weight: ArrayLike | None) -> Judged:
+    """Check triplets of rows and their weights, and look at the rows."""
+    numbers = check_triplets(triplets, Q, P)
+    weights = checks.check_weights(sample_weight, len(numbers))
+    rows = read_both(Q, P, numbers)
+    block = Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights)
+    return Judged(numbers, block, max(rows.query_square, rows.object_square))
 
 
 def check_scale(

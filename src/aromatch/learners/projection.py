@@ -37,7 +37,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _checks as checks
 from .._rows import Matrix, MatrixLike
 from .base import Similarity
-from .inputs import FLOAT64, LARGEST, Block, check_triplets, product, read_both
+from .inputs import FLOAT64, LARGEST, check_triplets, product, read_both, read_triplets
 from .judgement_graph import Graph
 from .refinement import LOWEST_TEMPERATURE, refined
 
@@ -164,19 +164,17 @@ class Projection(Similarity):
         show_progress = checks.check_flag(progress, "progress")
         generator = checks.random_generator(random_state)
         queries, objects = self._check_both(Q, P)
-        numbers = check_triplets(triplets, queries, objects)
-        weights = checks.check_weights(sample_weight, len(numbers))
-        rows = read_both(queries, objects, numbers)
-        self._check_square(max(rows.query_square, rows.object_square))
+        judged = read_triplets(triplets, queries, objects, sample_weight)
+        self._check_square(judged.largest_square)
         L = refined(
             self._state["L"],
             self._L_of_known,
             self._graph,
             float(self.normalize),
-            Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights),
+            judged.block,
             queries,
             objects,
-            numbers,
+            judged.numbers,
             temperature=t,
             n_steps=most,
             generator=generator,

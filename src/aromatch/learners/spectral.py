@@ -32,7 +32,7 @@ from .. import _checks as checks
 from .._rows import MatrixLike, as_matrix
 from . import sums
 from .closed_form import Inverse
-from .inputs import FLOAT64, Block, check_triplets, feature_names, read_both
+from .inputs import FLOAT64, Block, feature_names, read_triplets
 from .judgement_graph import Graph, graph_of
 from .projection import Projection, check_kind, check_square, new_projection
 
@@ -43,6 +43,10 @@ _LAMS = 10.0 ** np.arange(-4, 2.1, 0.5)
 _FIRST, _FAR_APART = 6, (2, 10)
 # Matrices as large as the squares of all features that are there at once.
 _N_MATRICES = 5
+
+
+class NothingStandsOutError(ValueError):
+    """Triplets are too few for their rows to say anything together."""
 
 
 def spectral_projection(
@@ -78,8 +82,8 @@ def spectral_projection(
 
     Raises
     ------
-    ValueError
-        When nothing stands out: triplets are too few for their rows. `MomentAROMA` makes something of fewer.
+    NothingStandsOutError
+        A ValueError: triplets are too few for their rows. `MomentAROMA` makes something of fewer.
 
     References
     ----------
@@ -106,15 +110,13 @@ def spectral_projection(
         raise ValueError(f"P must have as many features as Q, {queries.shape[1]}, got {objects.shape[1]}")
     n_bytes = _N_MATRICES * queries.shape[1] ** 2 * FLOAT64.itemsize
     checks.check_fits_in_memory(n_bytes, f"The regression on {queries.shape[1]} features")
-    numbers = check_triplets(triplets, queries, objects)
-    weights = checks.check_weights(sample_weight, len(numbers))
-    rows = read_both(queries, objects, numbers)
-    check_square(max(rows.query_square, rows.object_square), np.empty((0, 0)))
-    block, _ = sums.telling(Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights))
+    judged = read_triplets(triplets, queries, objects, sample_weight)
+    check_square(judged.largest_square, np.empty((0, 0)))
+    block, _ = sums.telling(judged.block)
     graph = graph_of(block)
     found = projection_of_graph(block, graph, given, most, normalize, feature_names(Q))
     if found is None:
-        raise ValueError(
+        raise NothingStandsOutError(
             f"nothing stands out of the graph of these triplets: {len(block.triplets)} that say something name "
             f"{len(graph.query_rows)} queries, too few for each; MomentAROMA makes something of fewer"
         )

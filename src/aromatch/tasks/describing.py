@@ -12,7 +12,7 @@ from scipy import sparse
 from ..learners import DiagonalAROMA, FactoredAROMA
 from ..search import Adapter
 from ..store import read_model
-from .model_file import Trained
+from .model_file import KEY, Trained
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def _of_adapter(path: str) -> InfoReport:
 
 def _noted(path: str) -> dict[str, Any]:
     """Give what a trial noted about what it shipped."""
-    beside = read_model(path)[0].get("tasks")
+    beside = read_model(path)[0].get(KEY)
     about = beside.get("about") if isinstance(beside, dict) else None
     return about if isinstance(about, dict) else {}
 

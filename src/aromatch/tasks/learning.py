@@ -21,7 +21,16 @@ from numpy.typing import NDArray
 from .._checks import check_choice, check_integer, check_number
 from .._progress import progress_bar
 from .._rows import Matrix
-from ..learners import OASIS, DiagonalAROMA, FactoredAROMA, MomentAROMA, Projection, Similarity, spectral_projection
+from ..learners import (
+    OASIS,
+    DiagonalAROMA,
+    FactoredAROMA,
+    MomentAROMA,
+    NothingStandsOutError,
+    Projection,
+    Similarity,
+    spectral_projection,
+)
 from .checkpoints import Checkpoint
 from .choosing import Tried, choose, name_of
 from .problem import Numbers
@@ -197,9 +206,7 @@ def _refined(lesson: Lesson, settings: Settings, seed: int) -> tuple[Similarity,
     near: Projection
     try:
         near = spectral_projection(triplets, Q, P, sample_weight=weights, lam=lam, normalize=_NORMALIZE)
-    except ValueError as error:
-        if "nothing stands out" not in str(error):
-            raise
+    except NothingStandsOutError:
         notes.append("judgements are few for their rows: began with moment, since nothing stands out of their graph")
         moment = MomentAROMA("auto", denoise=True).fit_triplets(triplets, Q, P, sample_weight=weights)
         near = moment.project(rank=min(_RANK, Q.shape[1]), normalize=_NORMALIZE)

@@ -19,7 +19,7 @@ from ..learners.registry import model_of
 from ..store import ModelFileError, read_model, write_model
 from .preparation import Preparation
 
-_KEY = "tasks"
+KEY = "tasks"
 _PATHS = ("data", "queries", "missing")
 
 
@@ -47,7 +47,7 @@ class Trained:
             arrays |= {f"{ATTACHED}.{name}.{label}": array for label, array in found.items()}
         if self.learned is not None:
             arrays[f"{ATTACHED}.learned"] = self.learned
-        write_model(path, {**header, _KEY: beside}, arrays)
+        write_model(path, {**header, KEY: beside}, arrays)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -57,12 +57,12 @@ class Trained:
             raise ModelFileError(f"{path} holds an adapter, which this command cannot use; `aromatch info` tells of it")
         model = model_of(path, (header, arrays))
         widths = {"objects": model.n_object_features_in_, "queries": model.n_features_in_}
-        if _KEY not in header:
+        if KEY not in header:
             objects = Preparation(widths["objects"])
             same = widths["objects"] == widths["queries"]
             return cls(model, objects, objects if same else Preparation(widths["queries"]))
         try:
-            beside = header[_KEY]
+            beside = header[KEY]
             sides = {name: _side(name, beside[name], arrays) for name in widths if name in beside}
             sides.setdefault("queries", sides["objects"])
             if {name: side.width for name, side in sides.items()} != widths:

@@ -18,11 +18,9 @@ from ..._rows import Matrix, MatrixLike, as_matrix
 from ...learners.files import ATTACHED
 from ...search import Adapter, query_vector
 from ...store import ModelFileError, read_model, write_model
-from ..model_file import Trained
+from ..model_file import KEY, Trained
 from ..preparation import Preparation
 from ..reading import Items
-
-_KEY = "tasks"
 
 
 class Shipped:
@@ -62,7 +60,7 @@ class Shipped:
         header, arrays = self.scorer._to_parts()
         side, found = self.preparation.to_parts()
         arrays |= {f"{ATTACHED}.objects.{label}": array for label, array in found.items()}
-        write_model(path, {**header, _KEY: {"about": about, "objects": side}}, arrays)
+        write_model(path, {**header, KEY: {"about": about, "objects": side}}, arrays)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -74,7 +72,7 @@ class Shipped:
         scorer, prefix = Adapter.load(path), f"{ATTACHED}.objects."
         try:
             found = {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
-            preparation = Preparation.from_parts(header[_KEY]["objects"], found)
+            preparation = Preparation.from_parts(header[KEY]["objects"], found)
             if preparation.width != scorer.width:
                 raise ValueError("its rows are not made as wide as its objects are")
         except (KeyError, TypeError, ValueError) as error:
