@@ -32,7 +32,7 @@ from sklearn.metrics import roc_auc_score
 
 import aromatch as am
 from aromatch.evaluation import reliability
-from aromatch.experiments.statistics import mean_over_splits
+from aromatch.paper.statistics import mean_over_splits
 
 KEPT = RESULTS / "calibration.json"
 NAMES = ("20newsgroups", "banking77", "stdlib")

@@ -15,7 +15,9 @@ from collections import Counter
 from pathlib import Path
 
 from aromatch.datasets import data_folder
-from aromatch.tasks import Settings, Training, evaluate, train
+from aromatch.workflows.evaluate import evaluate
+from aromatch.workflows.learning import Settings
+from aromatch.workflows.train import Training, train
 
 GROUPS = (
     "comp.graphics",

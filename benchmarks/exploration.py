@@ -26,7 +26,7 @@ from kept_cells import computed, named
 from quality_collections import RESULTS, SEED, split_of
 
 import aromatch as am
-from aromatch.experiments.statistics import mean_over_splits
+from aromatch.paper.statistics import mean_over_splits
 
 KEPT = RESULTS / "exploration.json"
 SEEDS = range(10)

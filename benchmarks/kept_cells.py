@@ -7,7 +7,7 @@ import json
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 
-from aromatch._progress import progress_bar
+from aromatch._utils.progress import progress_bar
 
 
 def named(*settings):

@@ -34,7 +34,7 @@ from quality_sampling import N_TRIPLETS, SAMPLERS, learners
 
 import aromatch as am
 from aromatch.evaluation import evaluate_retrieval
-from aromatch.experiments.methods import draw_triplets
+from aromatch.paper.methods import draw_triplets
 
 KEPT = RESULTS / "quality.json"
 N_SPLITS = 5

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from aromatch.datasets import data_folder
-from aromatch.experiments.spec import read_spec
-from aromatch.experiments.splits import Split, make_split
+from aromatch.paper.spec import read_spec
+from aromatch.paper.splits import Split, make_split
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 SEED = 0

@@ -123,7 +123,7 @@ def moment_refined(X, y, triplets, temperature="auto", n_steps="auto"):
 def spectral(X, y, triplets, normalize=0.7):
     try:
         return am.spectral_projection(triplets, X, normalize=normalize)
-    except am.learners.NothingStandsOutError:
+    except am.exceptions.NoSignalError:
         return moment_denoised(X, y, triplets).project(rank=RANK, normalize=normalize)
 
 

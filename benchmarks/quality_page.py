@@ -7,7 +7,7 @@ from quality_collections import COLLECTIONS
 from quality_methods import METHODS, N_SETTINGS, N_TO_CHOOSE, RANK
 from quality_sampling import LEARNERS, N_SPLITS, N_TRIPLETS
 
-from aromatch.experiments.statistics import compare, mean_over_splits
+from aromatch.paper.statistics import compare, mean_over_splits
 
 MEASURES = ("P@1", "P@10", "mAP")
 # What is held against the bars and the models in torch: as it comes, with settings chosen here, and with less time.

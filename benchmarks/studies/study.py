@@ -21,7 +21,7 @@ import numpy as np
 from kept_cells import computed, named
 from quality_collections import RESULTS, SEED
 
-from aromatch.experiments.statistics import compare, mean_over_splits
+from aromatch.paper.statistics import compare, mean_over_splits
 
 __all__ = ["RESULTS", "SEED", "compare", "mean_over_splits", "named"]
 

@@ -1,13 +1,14 @@
-"""aromatch learns what "similar" means from relative judgements, and knows how sure it is.
+# ruff: noqa: F401
+"""Similarity learning from relative feedback, online and with uncertainty.
 
-Everything loads on first use, so that ``import aromatch`` and the command line start at once.
+Every name is imported on first use, so ``import aromatch`` and the command line start quickly.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import datasets, evaluation, experiments, features, gaussian, learners, search, store, theory, triplets
+    from . import datasets, evaluation, exceptions, features, learners, search, theory, triplets
     from .learners import (
         AROW,
         HIER,
@@ -29,45 +30,43 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+_MODULES = ("datasets", "evaluation", "exceptions", "features", "learners", "search", "theory", "triplets")
+# The module that defines each of the other public names.
+_NAMES = {
+    **dict.fromkeys(
+        (
+            "AROW",
+            "HIER",
+            "ITML",
+            "LEGO",
+            "LMNN",
+            "OASIS",
+            "DiagonalAROMA",
+            "Euclidean",
+            "FactoredAROMA",
+            "Fingerprint",
+            "FullAROMA",
+            "MomentAROMA",
+            "best_projection",
+            "load",
+            "merge",
+            "spectral_projection",
+        ),
+        ".learners",
+    ),
+}
 __all__ = [
-    "AROW",
-    "HIER",
-    "ITML",
-    "LEGO",
-    "LMNN",
-    "OASIS",
-    "DiagonalAROMA",
-    "Euclidean",
-    "FactoredAROMA",
-    "Fingerprint",
-    "FullAROMA",
-    "MomentAROMA",
-    "best_projection",
-    "datasets",
-    "evaluation",
-    "experiments",
-    "features",
-    "gaussian",
-    "learners",
-    "load",
-    "merge",
-    "search",
-    "spectral_projection",
-    "store",
-    "theory",
-    "triplets",
+    *_MODULES,
+    *_NAMES,
 ]
-
-# The other names in lower case are modules.
-_FUNCTIONS = ("best_projection", "load", "merge", "spectral_projection")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'aromatch' has no attribute {name!r}")
-    if name.islower() and name not in _FUNCTIONS:
+    if name in _MODULES:
         return import_module(f".{name}", __name__)
-    return getattr(import_module(".learners", __name__), name)
+    if name in _NAMES:
+        return getattr(import_module(_NAMES[name], __name__), name)
+    raise AttributeError(f"module 'aromatch' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

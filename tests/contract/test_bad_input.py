@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import aromatch as am
-from aromatch._checks import DoesNotFitError
+from aromatch.exceptions import InsufficientMemoryError
 
 RNG = np.random.default_rng(0)
 Q = RNG.integers(-4, 5, size=(12, 6)).astype(float)  # whole numbers survive every conversion
@@ -367,7 +367,7 @@ def test_methods_before_fit_say_so(model, call):
 def test_a_state_that_does_not_fit_in_memory_is_refused_before_it_is_allocated():
     wide = sparse.csr_matrix(([1.0, 1.0], ([0, 1], [0, 3_000_000])), shape=(2, 5_000_000))
     for model in (am.DiagonalAROMA(cells="dense"), am.FactoredAROMA(), am.OASIS(cells="dense")):
-        with pytest.raises(DoesNotFitError, match=r"5000000 x 5000000 features would take [\d,]+ bytes"):
+        with pytest.raises(InsufficientMemoryError, match=r"5000000 x 5000000 features would take [\d,]+ bytes"):
             model.fit_triplets([[0, 1, 0]], wide)
         assert not hasattr(model, "_state")
     with pytest.raises(MemoryError, match="bytes"):
@@ -528,5 +528,5 @@ def test_pairs_that_do_not_fit_are_refused(learner, numbers, is_similar, message
 def test_a_metric_that_does_not_fit_in_memory_is_refused():
     wide = sparse.csr_matrix(([1.0, 1.0, 1.0, 1.0], ([0, 1, 2, 3], [0, 1, 2, 4_000_000])), shape=(4, 5_000_000))
     for model in (am.ITML(), am.LEGO(), am.LMNN()):
-        with pytest.raises(DoesNotFitError, match=r"for 5000000 features would take [\d,]+ bytes"):
+        with pytest.raises(InsufficientMemoryError, match=r"for 5000000 features would take [\d,]+ bytes"):
             model.fit(wide, [0, 0, 1, 1])

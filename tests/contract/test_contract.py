@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import aromatch as am
+from aromatch.exceptions import NumericalError
 from aromatch.learners import LEARNERS, OnlineLearner
 from aromatch.learners import triplet as triplet_learners
 
@@ -431,7 +432,7 @@ def test_triplets_before_one_that_fails_are_learned_wherever_the_model_comes_fro
     elif way == "read-only":
         for array in model._state.values():
             array.flags.writeable = False
-    with pytest.raises(FloatingPointError, match=r"triplet 1: its score is too large.*before it are learned"):
+    with pytest.raises(NumericalError, match=r"triplet 1: its score is too large.*before it are learned"):
         model.partial_fit_triplets([[0, 1, 2], [3, 4, 2]], X)
     assert (model.n_triplets_seen_, model.n_updates_) == (1, 1)
     np.testing.assert_allclose([model.W_[1, 1], model.Sigma_[1, 1]], [1e-100, 1e-100])

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from aromatch import _checks
+from aromatch._utils import checks as _checks
 from aromatch.datasets import (
     DataFileError,
     _images,

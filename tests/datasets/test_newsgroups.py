@@ -12,7 +12,8 @@ import pytest
 from sklearn.datasets import _twenty_newsgroups as scikit_learn
 from sklearn.datasets import fetch_20newsgroups, load_files
 
-from aromatch.datasets import DataFileError, load_20newsgroups, newsgroups
+from aromatch.datasets import load_20newsgroups, newsgroups
+from aromatch.exceptions import DataFileError
 from real_data import FOLDER, needs_newsgroups
 
 POSTS = {

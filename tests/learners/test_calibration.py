@@ -15,9 +15,10 @@ from sklearn.metrics import roc_auc_score
 
 import aromatch as am
 from aromatch.evaluation import reliability
+from aromatch.exceptions import ModelFileError
+from aromatch.io.container import read_model, write_model
 from aromatch.learners import LEARNERS
 from aromatch.learners.calibration import Calibration
-from aromatch.store import ModelFileError, read_model, write_model
 
 CONFIDENT = {
     "d-AROMA": lambda: am.DiagonalAROMA(10.0),

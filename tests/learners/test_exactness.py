@@ -6,7 +6,8 @@ from scipy import sparse
 
 import aromatch as am
 import reference
-from aromatch.learners import pending, triplet
+from aromatch.learners import triplet
+from aromatch.learners.online import pending
 
 VARIANTS = {
     "d-AROMA": (am.DiagonalAROMA, reference.d_aroma, {}),

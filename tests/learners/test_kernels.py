@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 import aromatch as am
-from aromatch.learners import pending
+from aromatch.exceptions import NumericalError
+from aromatch.learners.online import pending
 
 WIDTH = 19  # two registers of float32 and a rest, whatever the kernel
 
@@ -205,6 +206,6 @@ def test_a_margin_of_exactly_one_between_whole_rows_changes_nothing_in_oasis():
 def test_a_margin_between_whole_rows_that_overflows_stops_oasis_with_a_clear_error():
     model = am.OASIS(init="zero").fit_triplets([], np.eye(33))
     model._state["W"][0, 0] = -1e308
-    with pytest.raises(FloatingPointError, match="triplet 0"):
+    with pytest.raises(NumericalError, match="triplet 0"):
         model.learn_one(np.full(33, 100.0), np.ones(33), np.zeros(33))
     assert model.n_triplets_seen_ == 0

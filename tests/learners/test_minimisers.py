@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize
 
 import aromatch as am
-from aromatch.gaussian import objective
+from aromatch.theory.matrix_normal import objective
 
 SEEDS = range(5)
 

@@ -8,10 +8,10 @@ from scipy import sparse
 
 import aromatch as am
 from aromatch.search import Index
-from aromatch.search import collection as collections
 from aromatch.search import index as index_module
-from aromatch.search.best import best_of
 from aromatch.search.explore import Spreads
+from aromatch.search.stores import memory as collections
+from aromatch.search.top_k import best_of
 from grouped_rows import groups
 
 LEARNERS = {

@@ -68,9 +68,9 @@ def train(
     What belongs together is told by labels (a folder in DATA is one), triplets, relevance judgements or clicks. After
     Ctrl-C the same command goes on where it stopped, to the same result.
     """
-    from ..tasks.learning import Settings
-    from ..tasks.training import Training
-    from ..tasks.training import train as run
+    from ..workflows.learning import Settings
+    from ..workflows.train import Training
+    from ..workflows.train import train as run
 
     settings = Settings(learner=learner, r=r, C=c, lam=lam, init=init, draws=draws)
     wanted = Training(
@@ -118,7 +118,7 @@ def evaluate(
     Precision at k, nDCG at k and mAP for queries that it was not learned from, against the cosine, with a paired test.
     Triplets and clicks give the share of comparisons that come out right.
     """
-    from ..tasks.evaluating import evaluate as run_it
+    from ..workflows.evaluate import evaluate as run_it
 
     report = run_it(
         model,
@@ -147,7 +147,7 @@ def search(
 
     With --json each score comes with its standard deviation, where the model knows it.
     """
-    from ..tasks.searching import search as run
+    from ..workflows.search import search as run
 
     report = run(model, words, like=like, queries=queries, data=data, k=k, compare=compare)
     _show(report, "search", json)
@@ -163,7 +163,7 @@ def explain(
     json: Json = False,
 ) -> None:
     """Tell why something was found: which pairs of terms or features make its score."""
-    from ..tasks.explaining import explain as run
+    from ..workflows.explain import explain as run
 
     _show(run(model, found, words, like=like, data=data, top=top), "explain", json)
 
@@ -191,14 +191,14 @@ def ask(
 
     The log can be given to `aromatch train --triplets`, or replayed on the model that it began with.
     """
-    from ..tasks import asking
+    from ..workflows import ask as asking
 
     if replay is not None:
         if judge is not None:
             raise ValueError("--replay asks nobody, so that --judge has nothing to do")
         report = asking.replay(model, replay, output or model, data=data, queries=queries)
     elif judge is not None:
-        from ..tasks.judge import Judge
+        from ..workflows.judge import Judge
 
         with Judge(judge, judge_timeout) as program:
             report = asking.ask(
@@ -224,14 +224,14 @@ def export(
 
     The query transform and low-rank factors, as npz and safetensors.
     """
-    from ..tasks.exporting import export as run
+    from ..workflows.export import export as run
 
     _show(run(model, output, rank=rank), "export", json)
 
 
 def info(model: Model, json: Json = False) -> None:
     """Tell what a model file is, what it was learned on and how sure it is."""
-    from ..tasks.describing import info as run
+    from ..workflows.info import info as run
 
     _show(run(model), "info", json)
 

@@ -18,7 +18,7 @@ def demo(
     OASIS, d-AROMA, f-AROMA and the best that we know on docstrings held out from learning, and what a few of these
     find before and after.
     """
-    from ..experiments.demo import N_TRIPLETS, render, run_demo
+    from ..workflows.demo import N_TRIPLETS, render, run_demo
 
     report = run_demo(seed, N_TRIPLETS if triplets is None else triplets)
     if json:
@@ -54,9 +54,9 @@ def reproduce(
     """
     from json import dumps
 
-    from ..experiments.reproduce import reproduce as run
-    from ..experiments.reproduce import reproduce_cell
-    from ..experiments.spec import FIGURES
+    from ..paper.reproduce import reproduce as run
+    from ..paper.reproduce import reproduce_cell
+    from ..paper.spec import FIGURES
 
     if figure not in (*FIGURES, "all"):
         raise ValueError(f"the figure must be fig3, fig4 or all, got {figure!r}")

@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-    from ..tasks.asking import AskReport
-    from ..tasks.describing import InfoReport
-    from ..tasks.evaluating import EvalReport, Measure
-    from ..tasks.explaining import ExplainReport
-    from ..tasks.exporting import ExportReport
-    from ..tasks.searching import Asked, SearchReport
-    from ..tasks.training import TrainReport
+    from ..workflows.ask import AskReport
+    from ..workflows.evaluate import EvalReport, Measure
+    from ..workflows.explain import ExplainReport
+    from ..workflows.export import ExportReport
+    from ..workflows.info import InfoReport
+    from ..workflows.search import Asked, SearchReport
+    from ..workflows.train import TrainReport
 
 # Columns: lines that are longer are hard to read, however wide the terminal.
 WIDEST = 100

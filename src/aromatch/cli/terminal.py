@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from ..tasks.snippets import beginning
+from ..workflows.snippets import beginning
 from .printing import WIDEST
 
 if TYPE_CHECKING:
-    from ..tasks.asking import Answerer, Question, Thing
+    from ..workflows.ask import Answerer, Question, Thing
 
 _ANSWERS = {"1": 1, "2": 2, "0": 0, "s": 0, "": 0}
 _LINES = 6

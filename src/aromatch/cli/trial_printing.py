@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from .printing import Printer
 
 if TYPE_CHECKING:
-    from ..tasks.evaluating import Measure
-    from ..tasks.trial import Compared, TrialReport
+    from ..workflows.evaluate import Measure
+    from ..workflows.trial import Compared, TrialReport
 
 _STYLES = {"ship": "bold green", "don't ship": "bold red", "not enough evidence": "bold yellow"}
 

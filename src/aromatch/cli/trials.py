@@ -33,7 +33,7 @@ def trial(
     Your own log is cut in time and replayed. Cosine, Rocchio, OASIS, d-AROMA, f-AROMA, MomentAROMA and the safe adapter
     learn from the older lists and are held against the later ones, near to judged queries and unlike them.
     """
-    from ..tasks.trial import run_trial
+    from ..workflows.trial import run_trial
 
     given = {kind: path for kind, path in (("judgements", judgements), ("clicks", clicks)) if path is not None}
     if len(given) != 1:

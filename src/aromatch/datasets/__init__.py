@@ -1,6 +1,7 @@
 """Where bytes come from: one file a data set, checked against known checksums, never a silent download."""
 
-from ._files import DataFileError, data_folder
+from ..exceptions import DataFileError
+from ._files import data_folder
 from .caltech101 import load_caltech101_50
 from .caltech256 import load_caltech256
 from .caltech256_10 import load_caltech256_10

@@ -11,17 +11,14 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-from .._progress import progress_bar
+from .._utils.progress import progress_bar
+from ..exceptions import DataFileError
 
 DEFAULT_FOLDER = "~/aromatch_data"
 VARIABLE = "AROMATCH_DATA"
 BLOCK = 2**22
 
 Folder = str | os.PathLike[str] | None
-
-
-class DataFileError(ValueError):
-    """A data file is there, but cut, changed or not what it should be."""
 
 
 def data_folder(folder: Folder = None) -> Path:

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from .._checks import check_fits_in_memory
-from .._progress import progress_bar
-from ._files import DataFileError
+from .._utils.checks import check_fits_in_memory
+from .._utils.progress import progress_bar
+from ..exceptions import DataFileError
 from .collections import LabelledImages
 
 LARGEST_MEMBER = 2**26

@@ -18,8 +18,9 @@ from pathlib import Path, PurePath
 
 import numpy as np
 
-from .._progress import progress_bar
-from ._files import DataFileError, Folder, check_digest, data_folder, missing
+from .._utils.progress import progress_bar
+from ..exceptions import DataFileError
+from ._files import Folder, check_digest, data_folder, missing
 from .collections import LabelledTexts
 
 FILE = "20news.jsonl.xz"

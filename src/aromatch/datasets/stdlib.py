@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_integer
-from .._progress import progress_bar
+from .._utils.checks import check_integer
+from .._utils.progress import progress_bar
 from .collections import LabelledTexts
 
 TEST_FOLDERS = frozenset({"test", "tests", "idle_test"})

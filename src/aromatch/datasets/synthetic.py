@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import check_integer, check_number, random_generator
+from .._utils.checks import check_integer, check_number, random_generator
 
 Rows = tuple[NDArray[np.float64], NDArray[np.int64]]
 

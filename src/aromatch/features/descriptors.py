@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from .._checks import check_choice, check_integer, check_number
-from .._progress import progress_bar
+from .._utils.checks import check_choice, check_integer, check_number
+from .._utils.progress import progress_bar
 from . import patches
 from .pictures import Picture, check_pictures, content, open_picture, require_image_extra
 

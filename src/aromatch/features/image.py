@@ -35,8 +35,8 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from .._checks import check_choice, check_integer, check_number, random_generator
-from .._progress import progress_bar
+from .._utils.checks import check_choice, check_integer, check_number, random_generator
+from .._utils.progress import progress_bar
 from .descriptors import PatchDescriptors
 from .patches import N_PATTERNS
 from .pictures import Picture, check_pictures

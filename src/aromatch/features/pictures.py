@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import as_array
+from .._utils.checks import as_array
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -29,7 +29,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import check_choice, check_integer, check_labels
+from .._utils.checks import check_choice, check_integer, check_labels
 
 WORDS = r"(?u)\b\w\w+\b"
 # Without the digests and encoded pictures that files of real life hold: those are words of hundreds of letters.

@@ -1,24 +1,24 @@
 """The learners, one algorithm in one file, and the way back from a model file to one of them."""
 
-from .arow import AROW
 from .base import Similarity
-from .best import best_projection
-from .diagonal import DiagonalAROMA
-from .euclidean import Euclidean
-from .factored import FactoredAROMA
+from .baselines.arow import AROW
+from .baselines.euclidean import Euclidean
+from .baselines.hier import HIER, hierarchy_from_dots
+from .baselines.itml import ITML
+from .baselines.lego import LEGO
+from .baselines.lmnn import LMNN
+from .embedding.best import best_projection
+from .embedding.projection import Projection
+from .embedding.spectral import spectral_projection
 from .fingerprint import Fingerprint
-from .full import FullAROMA
-from .hier import HIER, hierarchy_from_dots
-from .itml import ITML
-from .lego import LEGO
-from .lmnn import LMNN
-from .merging import merge
-from .moment import MomentAROMA
-from .oasis import OASIS
-from .online import OnlineLearner
-from .projection import Projection
+from .moment.merging import merge
+from .moment.moment import MomentAROMA
+from .online.diagonal import DiagonalAROMA
+from .online.factored import FactoredAROMA
+from .online.full import FullAROMA
+from .online.oasis import OASIS
+from .online.online import OnlineLearner
 from .registry import LEARNERS, load
-from .spectral import NothingStandsOutError, spectral_projection
 from .triplet import Judgement, TripletLearner
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "FullAROMA",
     "Judgement",
     "MomentAROMA",
-    "NothingStandsOutError",
     "OnlineLearner",
     "Projection",
     "Similarity",

@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .. import _checks as checks
-from .._rows import Matrix, MatrixLike, as_matrix, check_structure, read_all
-from ..evaluation import evaluate_retrieval
-from ..store import write_model
+from .._utils import checks
+from .._utils.rows import Matrix, MatrixLike, as_matrix, check_structure, read_all
+from ..evaluation.retrieval import evaluate_retrieval
+from ..io.container import write_model
 from .calibration import Calibration, Curve
 from .files import Parts, to_parts
 from .fingerprint import Fingerprint, check_same

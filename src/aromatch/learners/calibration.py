@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
 from scipy.special import expit
 
-from .. import _checks as checks
+from .._utils import checks
 
 Array = NDArray[np.float64]
 

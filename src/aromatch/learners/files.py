@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .._rows import check_structure
+from .._utils.rows import check_structure
 from .calibration import Calibration
 from .fingerprint import Fingerprint
 

@@ -15,8 +15,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
-from .. import _checks as checks
-from .._rows import MatrixLike, as_matrix, read_all
+from .._utils import checks
+from .._utils.rows import MatrixLike, as_matrix, read_all
 
 _PROBES = 8
 _TOLERANCE = 1e-2

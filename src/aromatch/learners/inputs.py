@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from .. import _checks as checks
-from .._rows import Matrix, check_structure, read_rows
+from .._utils import checks
+from .._utils.rows import Matrix, check_structure, read_rows
 from ..kernels.rows import RowView, squared_scales
 
 

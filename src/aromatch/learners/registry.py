@@ -3,20 +3,21 @@
 from collections.abc import Mapping
 from os import PathLike
 
-from ..store import ModelFileError, read_model
+from ..exceptions import ModelFileError
+from ..io.container import read_model
 from .base import Similarity
-from .diagonal import DiagonalAROMA
-from .euclidean import Euclidean
-from .factored import FactoredAROMA
+from .baselines.euclidean import Euclidean
+from .baselines.hier import HIER
+from .baselines.itml import ITML
+from .baselines.lego import LEGO
+from .baselines.lmnn import LMNN
+from .embedding.projection import Projection
 from .files import Parts, from_parts
-from .full import FullAROMA
-from .hier import HIER
-from .itml import ITML
-from .lego import LEGO
-from .lmnn import LMNN
-from .moment import MomentAROMA
-from .oasis import OASIS
-from .projection import Projection
+from .moment.moment import MomentAROMA
+from .online.diagonal import DiagonalAROMA
+from .online.factored import FactoredAROMA
+from .online.full import FullAROMA
+from .online.oasis import OASIS
 
 LEARNERS: Mapping[str, type[Similarity]] = {
     learner.__name__: learner

@@ -13,11 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .. import _checks as checks
-from .._progress import pieces, progress_bar
-from .._rows import Matrix, MatrixLike, ReadRows, as_matrix, check_structure, read_all, read_single_row
+from .._utils import checks
+from .._utils.progress import pieces, progress_bar
+from .._utils.rows import Matrix, MatrixLike, ReadRows, as_matrix, check_structure, read_all, read_single_row
+from ..exceptions import NumericalError
 from ..kernels.rows import RowView
 from .base import Similarity
+from .embedding.projection import Projection, make_projection
 from .inputs import (
     LARGEST,
     Block,
@@ -29,7 +31,6 @@ from .inputs import (
     product,
     read_both,
 )
-from .projection import Projection, make_projection
 
 _TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
 
@@ -203,7 +204,7 @@ class TripletLearner(Similarity):
         check_scale(block, *squares, r, ready.precision, ready.largest_scale, type(self).__name__)
         unit, learned = self._unit_of_margins, self._learned_so_far  # of the model that predicts
         if self._learn(block) == 0:
-            raise FloatingPointError(f"triplet 0: {self._breaks_by}; the model is as it was before. {self._remedy}")
+            raise NumericalError(f"triplet 0: {self._breaks_by}; the model is as it was before. {self._remedy}")
         margin, variance, updated = record[0].tolist()
         std = sqrt(variance) if hasattr(self, "_variances") else None
         if weight > 0:
@@ -460,7 +461,7 @@ class TripletLearner(Similarity):
             )
             if learned < len(triplets):
                 at = first + piece.start + learned
-                raise FloatingPointError(f"triplet {at}: {self._breaks_by}; {kept}. {self._remedy}")
+                raise NumericalError(f"triplet {at}: {self._breaks_by}; {kept}. {self._remedy}")
             advance(len(triplets))
 
     def _check_square(self, square: float) -> None:

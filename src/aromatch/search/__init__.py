@@ -1,12 +1,12 @@
 """Search by a learned similarity: an index, exploring, and why something was found."""
 
-from .adapter import Adapter, Ranked
-from .choosing import suggest_comparisons
+from .active import suggest_comparisons
+from .adapter.adapter import Adapter, Ranked
+from .adapter.monitor import Watched
 from .explain import Explanation, Part, explain
 from .explore import query_vector
 from .index import Found, Index
 from .low_rank import LowRank, low_rank
-from .watch import Watched
 
 __all__ = [
     "Adapter",

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .. import _checks as checks
-from .._rows import MatrixLike
+from .._utils import checks
+from .._utils.rows import MatrixLike
 from ..learners import DiagonalAROMA, FullAROMA, Projection
 from .explore import check_bilinear
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from .. import _checks as checks
-from .._rows import Matrix, MatrixLike
+from .._utils import checks
+from .._utils.rows import Matrix, MatrixLike
 from ..learners import DiagonalAROMA, FactoredAROMA, FullAROMA, MomentAROMA
 from ..learners.triplet import TripletLearner
 

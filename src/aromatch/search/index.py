@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from .. import _checks as checks
-from .._rows import Matrix, MatrixLike
+from .._utils import checks
+from .._utils.rows import Matrix, MatrixLike
 from ..learners import Fingerprint
-from .best import best_among, products
-from .collection import Collection, Ids, Piece, check_ids
+from .approximate import Neighbours
 from .explore import Spread, Spreads, check_bilinear, query_vector
-from .neighbours import Neighbours
+from .stores.memory import Collection, Ids, Piece, check_ids
+from .top_k import best_among, products
 
 Array = NDArray[Any]
 

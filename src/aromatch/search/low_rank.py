@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.sparse.linalg import svds
 
-from .. import _checks as checks
-from .._rows import MatrixLike
+from .._utils import checks
+from .._utils.rows import MatrixLike
 from ..learners.inputs import product
-from .best import best_of
-from .collection import NUMBERS_AT_ONCE
 from .explore import check_bilinear
+from .stores.memory import NUMBERS_AT_ONCE
+from .top_k import best_of
 
 Array = NDArray[np.float64]
 

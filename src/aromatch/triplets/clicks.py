@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._checks import check_integer, check_number, random_generator
+from .._utils.checks import check_integer, check_number, random_generator
 from ._comparisons import (
     Comparisons,
     Report,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import check_fits_in_memory, check_integer, check_labels, class_numbers, random_generator
+from .._utils.checks import check_fits_in_memory, check_integer, check_labels, class_numbers, random_generator
 
 # A part of the contract: other chunks would give other triplets for the same seed.
 CHUNK = 2**18

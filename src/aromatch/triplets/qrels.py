@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_integer, check_number, random_generator
+from .._utils.checks import check_integer, check_number, random_generator
 from ._comparisons import Comparisons, Report, Rows, Unknown, as_triplets, drawn_from_all, is_list_of
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .._checks import check_integer, check_number, random_generator
+from .._utils.checks import check_integer, check_number, random_generator
 from ._comparisons import Comparisons, Report, Rows, Unknown, drawn_unless
 
 

@@ -1,0 +1,1 @@
+"""Shared utilities: argument checks, rows of matrices, progress bars."""

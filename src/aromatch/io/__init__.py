@@ -1,0 +1,1 @@
+"""Readers of items and logs, and the container of model files."""

@@ -1,0 +1,186 @@
+"""A collection from a file or a folder: vectors or texts, with an id for each, and labels where they are there.
+
+What a file may be is told by the end of its name:
+
+- a folder: every file in it, and in folders in it, is a text, its id is its path from there. Where all lie in folders,
+  the first folder is the label. Hidden files, pictures and the like, and texts without a letter are left out.
+- ``.csv``, ``.tsv``: with a first line of names, or without one when it has nothing but numbers. The column ``text``
+  makes it texts, otherwise all columns but id and label are features.
+- ``.jsonl``: an object a line, with ``text`` or ``vector``.
+- ``.npy``: a matrix. ``.npz``: a matrix ``X`` or ``vectors``, with ``ids`` and ``labels`` if it likes, or a sparse
+  matrix as SciPy saves it.
+- ``.svm``, ``.svmlight``, ``.libsvm``: labels and sparse rows.
+
+Ids are called ``id``, ``_id``, ``doc_id`` or ``query_id``; labels ``label``, ``category`` or ``class``; a ``title`` is
+put before its text. Rows without ids have their numbers, from 0.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._utils.rows import Matrix, as_float64, as_matrix, read_all
+from .arrays import read_npy, read_npz, read_svmlight
+from .folder import read_folder
+from .records import as_id, as_number, has_letters, records
+
+IDS = ("id", "_id", "doc_id", "query_id")
+LABELS = ("label", "category", "class")
+SVMLIGHT = (".svm", ".svmlight", ".libsvm")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Items:
+    """What was read: vectors or texts, never both."""
+
+    source: str
+    """The path, as it was given."""
+    ids: list[str]
+    vectors: Matrix | None = None
+    """An array or a CSR matrix, a row for each id."""
+    texts: list[str] | None = None
+    labels: NDArray[np.object_] | None = None
+    """Texts, one for each id; None where nothing was said of them."""
+    names: list[str] | None = None
+    """Of the features, where a file has them."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """How many were left out or changed, and why."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def what(self) -> str:
+        """What there is one of for each id."""
+        return "texts" if self.texts is not None else "vectors"
+
+
+def read_items(path: str | PathLike[str], *, width: int | None = None) -> Items:
+    """Read a collection.
+
+    Parameters
+    ----------
+    path : path
+        A file or a folder; the module tells which.
+    width : int, optional
+        How many features are expected: svmlight files do not say how many there are.
+    """
+    file = Path(path)
+    if not file.exists():
+        raise FileNotFoundError(f"{file} is not there, expected a file or a folder of texts")
+    if file.is_dir():
+        found = read_folder(file)
+        return _checked(Items(str(path), found.ids, texts=found.texts, labels=found.labels, left_out=found.left_out))
+    kind = file.suffix.lower()
+    if kind == ".npy":
+        return _of_matrix(path, read_npy(file), None, None)
+    if kind == ".npz":
+        return _of_matrix(path, *read_npz(file))
+    if kind in SVMLIGHT:
+        return _of_matrix(path, *read_svmlight(file, width))
+    if kind in (".csv", ".tsv", ".jsonl"):
+        return _checked(_of_records(file, str(path)))
+    expected = ", ".join((".csv", ".tsv", ".jsonl", ".npy", ".npz", *SVMLIGHT))
+    raise ValueError(f"{file} has an end that says nothing: expected a folder of texts or a file {expected}")
+
+
+def _of_matrix(path: Any, vectors: Any, ids: Any, labels: Any) -> Items:
+    matrix = as_matrix(vectors, str(path))
+    if matrix.dtype.kind != "f" or matrix.dtype.itemsize < 4:
+        matrix = matrix.astype(np.float32) if matrix.dtype == np.float16 else as_float64(matrix, str(path))
+    read_all(matrix, str(path))
+    n = matrix.shape[0]
+    names = [str(number) for number in range(n)] if ids is None else _column(ids, n, "ids", path)
+    given = None if labels is None else np.array(_column(labels, n, "labels", path), dtype=object)
+    return _checked(Items(str(path), names, vectors=matrix, labels=given))
+
+
+def _column(values: Any, n: int, name: str, path: Any) -> list[str]:
+    """Give a text for each row; 2.0 is called 2."""
+    column = np.asarray(values)
+    if column.ndim != 1 or len(column) != n or column.dtype.kind not in "USifub":
+        raise ValueError(f"{path}: {name} must be one for each of the {n} rows, got the shape {column.shape}")
+    if column.dtype.kind == "f":
+        if not np.isfinite(column).all():
+            raise ValueError(f"{path}: {name} contains NaN or infinity")
+        return [f"{value:.17g}" for value in column.tolist()]
+    return [value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in column.tolist()]
+
+
+def _of_records(file: Path, source: str) -> Items:
+    """Read lines of texts, or of vectors into one growing array."""
+    ids: list[str] = []
+    labels: list[str | None] = []
+    texts: list[str] = []
+    numbers, names, width = array("d"), None, None
+    is_text: bool | None = None
+    left_out: Counter[str] = Counter()
+    for where, values in records(file, is_header=has_letters, unnamed=lambda n: [f"feature {at}" for at in range(n)]):
+        if is_text is None:
+            is_text = "text" in values
+            names = None if is_text or "vector" in values else _features(values, where)
+        one = next((values[name] for name in IDS if name in values), None)
+        number = str(len(ids)) if one is None else as_id(one, "the id", where)
+        if is_text:
+            text = _text(values, where)
+            # Kept all the same: judgements may name its id.
+            left_out["texts without a letter"] += not any(letter.isalnum() for letter in text)
+            texts.append(text)
+        else:
+            row = _row(values, names, where)
+            if width is not None and len(row) != width:
+                raise ValueError(f"{where} has a vector of {len(row)} numbers, expected {width} as in those before it")
+            width = len(row)
+            numbers.extend(row)
+        ids.append(number)
+        label = next((values[name] for name in LABELS if name in values), None)
+        labels.append(None if label is None or label == "" else str(label))
+    if not ids:
+        raise ValueError(f"{file} has no {'text' if is_text else 'line'} in it, expected at least one")
+    vectors = None if is_text else np.frombuffer(numbers).reshape(len(ids), -1)
+    known = np.array(labels, dtype=object) if any(label is not None for label in labels) else None
+    return Items(source, ids, vectors, texts if is_text else None, known, names, dict(+left_out))
+
+
+def _features(values: dict[str, Any], where: str) -> list[str]:
+    names = [name for name in values if name not in (*IDS, *LABELS, "title", "time")]
+    if where.partition(", line")[0].endswith(".jsonl") or not names:
+        raise ValueError(f"{where} has neither a text nor a vector, got {', '.join(values) or 'nothing'}")
+    return names
+
+
+def _text(values: dict[str, Any], where: str) -> str:
+    parts = [values.get("title"), values.get("text")]
+    if not isinstance(parts[1], str):
+        raise ValueError(f"{where}: the text must be text, got {parts[1]!r}")
+    return "\n".join(part for part in parts if isinstance(part, str) and part)
+
+
+def _row(values: dict[str, Any], names: Sequence[str] | None, where: str) -> list[float]:
+    if names is not None:
+        absent = [name for name in names if name not in values]
+        if absent:
+            raise ValueError(f"{where} has no {absent[0]!r}")
+        return [as_number(values[name], name, where) for name in names]
+    vector = values.get("vector")
+    if isinstance(vector, str):  # a cell of a csv file
+        vector = vector.strip("[]").replace(",", " ").split()
+    if not isinstance(vector, list) or not vector:
+        raise ValueError(f"{where}: the vector must be a list of numbers, got {str(vector)[:40]!r}")
+    return [as_number(value, f"number {at} of the vector", where) for at, value in enumerate(vector)]
+
+
+def _checked(items: Items) -> Items:
+    if len(set(items.ids)) < len(items.ids):
+        twice, count = Counter(items.ids).most_common(1)[0]
+        raise ValueError(f"{items.source}: ids must be different from each other, but {twice!r} is there {count} times")
+    return items

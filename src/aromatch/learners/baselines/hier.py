@@ -1,0 +1,245 @@
+"""HIER: class probabilities compared through a hierarchy of the classes (Deng, Berg and Fei-Fei 2011).
+
+A classifier trained on the labels gives each row x its class probabilities ``pi(x)``. How alike two classes are is
+known beforehand, from their hierarchy: with ``a`` the lowest common ancestor of the classes i and j, ``h(a)`` its
+height (the longest way down from it to a class) and ``h*`` the height of the root::
+
+    S_ij = 1 - h(a) / h*
+    similarity(q, p) = pi(q)' S pi(p)
+
+which is the expected likeness of the two classes. A class has height 0, so S is 1 on its diagonal. Without a
+hierarchy all classes are children of the root, S is the identity, and the similarity is the chance that both are of
+one class.
+
+Departure: the paper trains one binary classifier with Platt's calibration for each class; here it is one multinomial
+logistic regression (scikit-learn's), whose probabilities come calibrated from its own objective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import check_is_fitted
+
+from ..._utils import checks
+from ..._utils.rows import Matrix, MatrixLike, as_float64
+from ...triplets import LabelSampler
+from ..base import Similarity
+from ..inputs import FLOAT64, LARGEST, product, read_both
+
+Path = tuple[Hashable, ...]
+
+
+class HIER(Similarity):
+    """Similarity of class probabilities, through what is known of the classes; learns from labels, not triplets.
+
+    Parameters
+    ----------
+    C : float, default 1.0
+        Inverse strength of the regularisation of the logistic regression. Raise it when there are many rows.
+    hierarchy : mapping of class to path, optional
+        The ancestors of every class from below the root down to its parent, as a tuple; classes with a longer
+        common beginning are more alike. None means flat: only the same class is alike. `hierarchy_from_dots`
+        makes one from names such as "rec.sport.hockey".
+    max_iter : int, default 1000
+        Iterations of the logistic regression at most.
+
+    Attributes
+    ----------
+    S_ : array of shape (n_classes, n_classes)
+        How alike the classes are, in the order of the sorted labels.
+    coef_, intercept_ : arrays of shape (n_classes, m) and (n_classes,)
+        The logistic regression: probabilities are the softmax of ``X @ coef_.T + intercept_``.
+    n_iter_ : int
+        Iterations that it took.
+
+    References
+    ----------
+    Deng, Berg and Fei-Fei, Hierarchical semantic indexing for large scale image retrieval, CVPR 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aromatch import HIER
+    >>> from aromatch.learners import hierarchy_from_dots
+    >>> groups = ["rec.autos", "rec.motorcycles", "sci.space"] * 2
+    >>> X = np.vstack([np.eye(3), np.eye(3)])
+    >>> model = HIER(C=100.0, hierarchy=hierarchy_from_dots(groups)).fit(X, groups)
+    >>> model.S_
+    array([[1. , 0.5, 0. ],
+           [0.5, 1. , 0. ],
+           [0. , 0. , 1. ]])
+    >>> model.similarity(X[:1], X[:3]).round(2)
+    array([[0.98, 0.5 , 0.02]])
+    """
+
+    def __init__(self, C: float = 1.0, *, hierarchy: Any = None, max_iter: int = 1000) -> None:
+        self.C = C
+        self.hierarchy = hierarchy
+        self.max_iter = max_iter
+
+    def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
+        """Train the classifier, and look up how alike its classes are."""
+        with self._unchanged_on_error():
+            self._check_params()
+            X, y = self._check_labelled(X, y)
+            LabelSampler(y)  # which says what is wrong where no row has one of its label and one of another
+            classes = np.unique(y)
+            paths = {} if self.hierarchy is None else check_hierarchy(self.hierarchy)
+            S = class_similarity(classes.tolist(), paths)
+            classifier = LogisticRegression(C=self.C, max_iter=self.max_iter).fit(X, y)
+            coef, intercept = classifier.coef_, classifier.intercept_
+            if len(classes) == 2:  # scikit-learn keeps one row, for the difference of the two
+                coef, intercept = np.vstack([-coef, coef]) / 2, np.concatenate([-intercept, intercept]) / 2
+            n_iter = np.array([classifier.n_iter_.max()], dtype=np.int64)
+            self._state = {"coef": np.ascontiguousarray(coef), "intercept": intercept, "S": S, "n_iter": n_iter}
+        return self
+
+    def transform(self, X: MatrixLike) -> NDArray[Any]:
+        """Give the class probabilities of every row, classes in the order of the sorted labels."""
+        return self._probabilities(self._check_rows(X))
+
+    @property
+    def S_(self) -> NDArray[Any]:
+        """How alike the classes are: a copy."""
+        return self._array("S")
+
+    @property
+    def coef_(self) -> NDArray[Any]:
+        """Weights of the logistic regression: a copy."""
+        return self._array("coef")
+
+    @property
+    def intercept_(self) -> NDArray[Any]:
+        """Intercepts of the logistic regression: a copy."""
+        return self._array("intercept")
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of iterations of the logistic regression."""
+        return int(self._array("n_iter")[0])
+
+    def _array(self, name: str) -> NDArray[Any]:
+        check_is_fitted(self)
+        return self._state[name].copy()
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._state["S"])
+
+    def _shapes_in_file(self, state: dict[str, NDArray[Any]], m: int, n: int) -> dict[str, tuple[int, ...]]:
+        c = state["S"].shape[0] if "S" in state and state["S"].ndim else 0
+        return {"coef": (c, m), "intercept": (c,), "S": (c, c), "n_iter": (1,)}
+
+    def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
+        super()._check_state(state, m, n)
+        self._check_params()
+        if m != n:
+            raise ValueError(f"the model has {m} features of queries and {n} of objects, expected as many")
+        for name, array in state.items():
+            if name != "n_iter" and not (array.dtype == FLOAT64 and np.isfinite(array).all()):
+                raise ValueError(f"the model's {name} is not finite numbers in float64")
+
+    def _check_params(self) -> None:
+        checks.check_number(self.C, "C", above=0)
+        checks.check_integer(self.max_iter, "max_iter", at_least=1)
+        if self.hierarchy is not None:
+            check_hierarchy(self.hierarchy)
+
+    def _check_square(self, square: float) -> None:
+        coef = self._state["coef"]
+        if square * max(1.0, float(np.vdot(coef, coef))) > LARGEST[FLOAT64]:
+            raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in float64")
+
+    def _probabilities(self, X: Matrix) -> NDArray[Any]:
+        scores = product(X, self._state["coef"].T) + self._state["intercept"]
+        return np.asarray(softmax(scores, axis=1))
+
+    def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
+        left = self._probabilities(as_float64(Q, "Q"))
+        right = left if P is Q else self._probabilities(as_float64(P, "P"))
+        return np.asarray(left @ self._state["S"] @ right.T)
+
+    def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        rows = read_both(Q, P, numbers)
+        self._check_square(max(rows.query_square, rows.object_square))
+        used, places = np.unique(numbers[:, 0], return_inverse=True)
+        wanted = (self._probabilities(as_float64(Q[used], "Q")) @ self._state["S"])[places]
+        scores = []
+        for column in numbers.T[1:]:
+            used, places = np.unique(column, return_inverse=True)
+            scores.append(np.einsum("ij,ij->i", wanted, self._probabilities(as_float64(P[used], "P"))[places]))
+        return np.asarray(scores[0] if len(scores) == 1 else scores[0] - scores[1])
+
+
+def hierarchy_from_dots(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Give the hierarchy that names with dots spell out, as those of newsgroups do.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The names of the classes, or a label for every row.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        The parts of every name before the last.
+
+    Examples
+    --------
+    >>> from aromatch.learners import hierarchy_from_dots
+    >>> hierarchy_from_dots(["rec.sport.hockey", "sci.space"])
+    {'rec.sport.hockey': ('rec', 'sport'), 'sci.space': ('sci',)}
+    """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(f"names must be a sequence of texts, got {type(names).__name__}")
+    found = {}
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"names must be texts, got {name!r} ({type(name).__name__})")
+        found[str(name)] = tuple(name.split(".")[:-1])
+    return found
+
+
+def check_hierarchy(hierarchy: Any) -> dict[Hashable, Path]:
+    """Return the path of every class as a tuple."""
+    if not isinstance(hierarchy, Mapping):
+        raise TypeError(f"hierarchy must be None or a mapping of class to path, got {type(hierarchy).__name__}")
+    for name, path in hierarchy.items():
+        if not isinstance(path, Sequence) or isinstance(path, str):
+            raise TypeError(f"hierarchy must give each class a tuple of its ancestors, got {path!r} for {name!r}")
+    return {name: tuple(path) for name, path in hierarchy.items()}
+
+
+def class_similarity(classes: Sequence[Hashable], paths: Mapping[Hashable, Path]) -> NDArray[np.float64]:
+    """Give ``1 - h(a) / h*`` for each two classes, with `a` their lowest common ancestor; flat without paths.
+
+    Heights are those of the whole hierarchy, also where it has classes that are not among these.
+    """
+    if not paths:
+        return np.eye(len(classes))
+    missing = [name for name in classes if name not in paths]
+    if missing:
+        raise ValueError(f"hierarchy must have a path for every class, but {missing[:5]} of y are not in it")
+    heights: dict[Path, int] = {}
+    for path in paths.values():
+        for depth in range(len(path) + 1):  # a node is the way to it; the class itself is one below its path
+            heights[path[:depth]] = max(heights.get(path[:depth], 0), len(path) + 1 - depth)
+    S = np.eye(len(classes))
+    for i, one in enumerate(classes):
+        for j, other in enumerate(classes[:i]):
+            S[i, j] = S[j, i] = 1 - heights[_common(paths[one], paths[other])] / heights[()]
+    return S
+
+
+def _common(one: Path, other: Path) -> Path:
+    """Give the common beginning of two paths."""
+    depth = 0
+    while depth < min(len(one), len(other)) and one[depth] == other[depth]:
+        depth += 1
+    return one[:depth]

@@ -1,0 +1,147 @@
+"""ITML: information-theoretic metric learning (Davis et al. 2007).
+
+Among all metrics that hold similar pairs within `near` and dissimilar ones at least `far` apart, the one nearest to the
+Euclidean in LogDet divergence, ``D(A, B) = tr(A inv(B)) - logdet(A inv(B)) - m``. As not all pairs can be satisfied,
+each has a slack: a bound xi that may move away from its xi_0 (near or far) at a price::
+
+    minimise    D(M, I) + gamma * sum over pairs of D(xi, xi_0)
+    such that   v'Mv <= xi of similar pairs,  v'Mv >= xi of dissimilar pairs,        v = x_i - x_j
+
+by Bregman projections on one pair after the other, in sweeps. With ``delta`` = 1 for similar and -1 for dissimilar
+pairs, a multiplier lambda >= 0 for each, which starts at 0, and ``d = v'Mv``::
+
+    alpha   = min(lambda, delta * gamma / (gamma + 1) * (1 / d - 1 / xi))
+    lambda -= alpha
+    1 / xi += delta * alpha / gamma
+    M      += delta * alpha / (1 - delta * alpha * d) * M v v'M
+
+Departure: the paper prints ``alpha = min(lambda, delta / 2 * (1 / d - gamma / xi))``. That is the projection at gamma =
+1 only; the line above is where ``v'Mv = xi`` holds after the step for any gamma, and what its authors' code does.
+
+How the steps are taken a block at a time is told in `aromatch.learners.baselines.pairs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._utils import checks
+from ..._utils.rows import Matrix
+from .pairs import NO_DISTANCE, PairMetric, step_in_turn
+
+
+class ITML(PairMetric):
+    """The metric nearest to the Euclidean that holds similar pairs near and dissimilar ones apart.
+
+    Parameters
+    ----------
+    gamma : float, default 1.0
+        How much the bounds of single pairs count against staying near to the Euclidean metric. Raise it when
+        pairs can be trusted, lower it when there are few or noisy ones.
+    n_constraints : int, optional
+        How many pairs `fit` draws from the labels, half of them similar. None means ``40 c (c - 1)`` for c
+        classes, as in the authors' code.
+    bounds : pair of numbers (near, far), optional
+        Squared distances that similar pairs should be within and dissimilar ones beyond. None means the 5th and
+        the 95th percentile of the squared Euclidean distances between rows (of 20,000 random pairs of them when
+        there are more).
+    tol : float, default 0.001
+        Sweeps end when the multipliers change less than this, relative to their norm.
+    max_sweeps : int, default 10
+        Sweeps end after this many at the latest. Convergence of the multipliers can take hundreds; what is
+        retrieved changes little after the first few.
+    random_state : None, int, Generator or RandomState
+        What pairs are drawn with; the same whole number gives the same bits.
+    progress : bool, default False
+        Show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    M_ : array of shape (m, m)
+        The matrix of the metric, positive definite.
+    bounds_ : pair of floats
+        near and far.
+    n_sweeps_ : int
+        Sweeps over the pairs that were made.
+
+    References
+    ----------
+    Davis, Kulis, Jain, Sra and Dhillon, Information-theoretic metric learning, ICML 2007.
+
+    Examples
+    --------
+    The second feature tells the classes apart; the first is noise.
+
+    >>> import numpy as np
+    >>> from aromatch import ITML
+    >>> X = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0], [2.0, 1.0]])
+    >>> model = ITML(bounds=(0.5, 2.0), random_state=0).fit(X, [0, 0, 1, 1])
+    >>> model.M_.diagonal().round(2)
+    array([0.13, 1.95])
+    """
+
+    def __init__(
+        self,
+        gamma: float = 1.0,
+        *,
+        n_constraints: int | None = None,
+        bounds: Any = None,
+        tol: float = 1e-3,
+        max_sweeps: int = 10,
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.gamma = gamma
+        self.n_constraints = n_constraints
+        self.bounds = bounds
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.random_state = random_state
+        self.progress = progress
+
+    @property
+    def n_sweeps_(self) -> int:
+        """Number of sweeps over the pairs."""
+        return int(self._array("n_sweeps")[0])
+
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return {**super()._shapes(m, n), "n_sweeps": (1,)}
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        checks.check_number(self.gamma, "gamma", above=0)
+        checks.check_number(self.tol, "tol", at_least=0)
+        checks.check_integer(self.max_sweeps, "max_sweeps", at_least=0)
+
+    def _usual_number(self, n_classes: int) -> int:
+        return 40 * n_classes * (n_classes - 1)
+
+    def _learn(
+        self, M: NDArray[Any], V: Matrix, is_similar: NDArray[np.bool_], near: float, far: float
+    ) -> dict[str, NDArray[Any]]:
+        gamma, rate = float(self.gamma), self.gamma / (self.gamma + 1.0)
+        delta: list[float] = np.where(is_similar, 1.0, -1.0).tolist()
+        inverse_xi: list[float] = np.where(is_similar, 1 / near, 1 / far).tolist()
+        lambdas = [0.0] * len(delta)
+
+        def beta_of(i: int, d: float) -> float:
+            if d <= NO_DISTANCE:
+                return 0.0
+            alpha = min(lambdas[i], delta[i] * rate * (1 / d - inverse_xi[i]))
+            lambdas[i] -= alpha
+            inverse_xi[i] += delta[i] * alpha / gamma
+            return delta[i] * alpha / (1 - delta[i] * alpha * d)
+
+        n_sweeps = 0
+        with self._bar(self.max_sweeps * len(delta)) as advance:
+            while n_sweeps < self.max_sweeps:
+                before = np.array(lambdas)
+                step_in_turn(M, V, beta_of, advance)
+                n_sweeps += 1
+                after = np.array(lambdas)
+                if np.linalg.norm(after - before) <= self.tol * (np.linalg.norm(after) + np.linalg.norm(before)):
+                    break
+        return {"n_sweeps": np.array([n_sweeps])}

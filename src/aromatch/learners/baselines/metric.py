@@ -1,0 +1,103 @@
+"""What the metric baselines share: a similarity that is minus a squared Mahalanobis distance.
+
+With a positive semi-definite M and any L with ``M = L L'``::
+
+    similarity(q, p) = -(q - p)'M(q - p) = -|q L - p L|^2
+
+so that plain Euclidean distances between the rows of ``transform(X) = X @ L`` are the learned ones.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.validation import check_is_fitted
+
+from ..._utils import checks
+from ..._utils.rows import Matrix, MatrixLike, as_float64
+from ..base import Similarity
+from ..inputs import FLOAT64, LARGEST, product, read_both
+
+_PAIRS_AT_ONCE = 2**12
+
+
+class MetricSimilarity(Similarity):
+    """A similarity with one matrix, ``M_ = L L'``; a subclass learns L."""
+
+    @property
+    def M_(self) -> NDArray[Any]:
+        """The matrix of the metric, of shape (m, m): a copy."""
+        L = self._array("L")
+        return np.asarray(L @ L.T)
+
+    def transform(self, X: MatrixLike) -> Matrix:
+        """Give ``X @ L`` with ``M_ = L L'``: rows whose Euclidean distances are the learned ones."""
+        return self._project(self._check_rows(X))
+
+    def _array(self, name: str) -> NDArray[Any]:
+        check_is_fitted(self)
+        return self._state[name].copy()
+
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return {"L": (m, m)}
+
+    def _project(self, X: Matrix) -> Matrix:
+        return product(X, self._state["L"])
+
+    def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
+        left = self._project(as_float64(Q, "Q"))
+        right = left if P is Q else self._project(as_float64(P, "P"))
+        return np.asarray(0.0 - euclidean_distances(left, right, squared=True))
+
+    def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        rows = read_both(Q, P, numbers)
+        self._check_square(max(rows.query_square, rows.object_square))
+        scores = -self._squared_distances(Q, P, numbers[:, 0], numbers[:, 1])
+        if numbers.shape[1] == 3:
+            scores += self._squared_distances(Q, P, numbers[:, 0], numbers[:, 2])
+        return scores
+
+    def _squared_distances(
+        self, Q: Matrix, P: Matrix, rows: NDArray[np.int64], others: NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """Distances row by row, a few thousand pairs at a time."""
+        out = np.empty(len(rows))
+        for start in range(0, len(rows), _PAIRS_AT_ONCE):
+            piece = slice(start, start + _PAIRS_AT_ONCE)
+            out[piece] = squares(self._project(differences(Q, P, rows[piece], others[piece])))
+        return out
+
+    def _check_square(self, square: float) -> None:
+        L = self._state.get("L", np.ones(1))
+        if 4 * square * max(1.0, float(np.vdot(L, L))) > LARGEST[FLOAT64]:
+            raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in float64")
+
+    def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
+        super()._check_state(state, m, n)
+        self._check_params()
+        if m != n:
+            raise ValueError(f"the model has {m} features of queries and {n} of objects, expected as many")
+        for name, array in state.items():
+            if array.dtype.kind == "f" and not (array.dtype == FLOAT64 and np.isfinite(array).all()):
+                raise ValueError(f"the model's {name} is not finite numbers in float64")
+
+    def _check_params(self) -> None:
+        """Check all parameters."""
+
+    def _check_fits(self, width: int, n_matrices: int = 2) -> None:
+        what = f"The metric of {type(self).__name__} for {width} features"
+        checks.check_fits_in_memory(n_matrices * width * width * FLOAT64.itemsize, what)
+
+
+def differences(Q: Matrix, P: Matrix, rows: ArrayLike, others: ArrayLike) -> Matrix:
+    """``q - p`` row by row, in float64."""
+    return Q[rows].astype(np.float64) - P[others].astype(np.float64)
+
+
+def squares(X: Matrix) -> NDArray[Any]:
+    """``|x|^2`` of every row."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X))

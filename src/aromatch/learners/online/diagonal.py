@@ -1,0 +1,184 @@
+"""d-AROMA: a Gaussian over W with one variance for each cell (paper, section 4.1 and Fig. 1).
+
+With ``x = q p'`` and ``p = p_pos - p_neg``, a triplet whose margin ``q'Wp`` is under 1 gives::
+
+    variance = sum(x * Sigma * x)
+    alpha    = (1 - q'Wp) / (variance + r)
+    W       += alpha * Sigma * x                             (5)
+    Sigma   -= (Sigma * x * x * Sigma) / (variance + r)      (6)
+
+(6) is the diagonal of the full covariance's update. ``covariance_update="inverse"`` is the exact minimiser
+over diagonal covariances, ``1 / Sigma += x * x / r``, which Theorem 1 describes.
+
+Departure: the factor ``1 - Sigma x^2 / (variance + r)`` of (6) is kept at or above ``r / (variance + r)``, which it
+never goes under in exact arithmetic, so that rounding cannot make a variance zero or negative.
+
+Cells that x does not touch are not visited: a triplet of sparse rows costs ``k_q * k_p`` operations.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from ..._utils import checks
+from ..._utils.rows import Matrix, read_all
+from ...kernels import diagonal, touched
+from ...kernels.bilinear import products
+from ...kernels.rows import RowView
+from ..inputs import Block, check_dtype, product, write_initial
+from .cells import CellLearner
+from .forgetting import nearer_to_one
+
+_COLUMNS_AT_ONCE = 512
+
+
+class DiagonalAROMA(CellLearner):
+    """Similarity ``q'Wp`` learned online, with a variance for each cell of W.
+
+    The learner to begin with: fast on sparse rows, two matrices of memory, good from the first triplets.
+
+    Parameters
+    ----------
+    r : float, default 1.0
+        How much a single judgement is doubted. Raise it when judgements are noisy or when learning should be
+        slow and smooth; lower it (0.01) when each one should count at once.
+    init : {"zero", "identity"}, float, array or sparse matrix of shape (m, n), default "zero"
+        W before the first triplet: zero (the paper), the dot product, c times the dot product, or your own.
+        Start from "identity" or larger when plain similarity is already good and should be kept.
+    rule : {"margin", "mistake"}, default "margin"
+        Learn from triplets whose margin is under 1, or only from those that are wrong or tied.
+    covariance_update : {"downdate", "inverse"}, default "downdate"
+        (6) as printed, or the form that Theorem 1 describes; the inverse form shrinks variances more.
+    n_triplets : int, default 200_000
+        How many triplets `fit` draws from the labels.
+    dtype : {"float64", "float32"}, default "float64"
+        Precision of W and Sigma; float32 halves the memory.
+    cells : {"auto", "dense", "touched"}, default "auto"
+        Keep every cell of W, or only those that triplets touched, with the same results. Sparse rows with many
+        features need "touched": memory then grows with what is learned, and `W_` and `Sigma_` are CSR arrays. "auto"
+        keeps touched cells when all of them would take more than 2 GiB, as over 11,585 x 11,585 do in float64.
+    random_state : None, int, Generator or RandomState
+        What `fit` draws triplets with; the same whole number gives the same bits.
+    progress : bool, default False
+        Show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    W_ : array or CSR array of shape (m, n)
+        The mean of the learned distribution.
+    Sigma_ : array or CSR array of shape (m, n)
+        The variance of each cell of W; in a CSR array, a cell that is not stored has variance 1.
+    n_triplets_seen_, n_updates_, n_mistakes_ : int
+        Triplets met so far, those that changed the model, those it had wrong (a tie is a mistake).
+
+    References
+    ----------
+    Crammer and Chechik, Adaptive Regularization for Weight Matrices, ICML 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aromatch import DiagonalAROMA
+    >>> objects = np.eye(3)
+    >>> model = DiagonalAROMA(r=0.1)
+    >>> judgement = model.learn_one(objects[0], objects[1], objects[2])  # for 0, 1 is better than 2
+    >>> judgement.margin, judgement.updated
+    (0.0, True)
+    >>> model.similarity(objects[:1], objects).round(2)
+    array([[ 0.  ,  0.48, -0.48]])
+    >>> model.pair_std(objects[:1], objects, [[0, 0], [0, 1]]).round(2)
+    array([1.  , 0.72])
+    """
+
+    _matrices: ClassVar[tuple[str, ...]] = ("W", "Sigma")
+
+    def __init__(
+        self,
+        r: float = 1.0,
+        *,
+        init: Any = "zero",
+        rule: str = "margin",
+        covariance_update: str = "downdate",
+        n_triplets: int = 200_000,
+        dtype: Any = "float64",
+        cells: str = "auto",
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.r = r
+        self.init = init
+        self.rule = rule
+        self.covariance_update = covariance_update
+        self.n_triplets = n_triplets
+        self.dtype = dtype
+        self.cells = cells
+        self.random_state = random_state
+        self.progress = progress
+
+    @property
+    def Sigma_(self) -> Any:
+        """The variance of each cell of W, of shape (m, n): a copy.
+
+        A CSR array of the touched cells where only those are kept; all others have variance 1.
+        """
+        check_is_fitted(self)
+        return self._csr("Sigma") if self._has_touched_cells else self._array("Sigma")
+
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return {"cells": (m, n, 2), "counts": (3,)}  # the mean and the variance of a cell, side by side
+
+    def _check_params(self) -> float:
+        checks.check_choice(self.rule, "rule", ("margin", "mistake"))
+        checks.check_choice(self.covariance_update, "covariance_update", ("downdate", "inverse"))
+        return checks.check_number(self.r, "r", above=0)
+
+    def _first_state(self, m: int, n: int) -> dict[str, NDArray[Any]]:
+        if self._asks_for_touched_cells(m, n):
+            return super()._first_state(m, n)
+        dtype = check_dtype(self.dtype)
+        self._check_fits(m, n, dtype)
+        cells = np.zeros((m, n, 2), dtype=dtype)
+        write_initial(self.init, cells[..., 0])
+        cells[..., 1] = 1
+        return {"cells": cells, "counts": np.zeros(3, dtype=np.int64)}
+
+    def _widened(self, rate: float) -> dict[str, NDArray[Any]]:
+        if self._has_touched_cells:
+            return {**self._state, "Sigma": nearer_to_one(self._state["Sigma"], rate)}
+        cells = self._state["cells"].copy()
+        cells[..., 1] = nearer_to_one(cells[..., 1], rate)
+        return {**self._state, "cells": cells}
+
+    def _matrix(self, name: str) -> NDArray[Any]:
+        if self._has_touched_cells:
+            return self._state[name]
+        return self._state["cells"][..., self._matrices.index(name)]
+
+    @property
+    def _precision(self) -> np.dtype[Any]:
+        return self._state["W" if self._has_touched_cells else "cells"].dtype
+
+    def _learn(self, block: Block) -> int:
+        settings = self.r, self.rule == "mistake", self.covariance_update == "inverse"
+        if self._has_touched_cells:
+            return self._learn_touched(block, touched.learn_diagonal, *settings)
+        return diagonal.learn(*block, self._state["cells"], *settings, self._state["counts"])
+
+    def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
+        if self._has_touched_cells:
+            return super()._queries_times_W(Q)
+        W = self._matrix("W")
+        out = np.empty((Q.shape[0], W.shape[1]), dtype=W.dtype)
+        if (Q.nnz if sparse.issparse(Q) else Q.size) <= 8 * W.shape[0]:  # too few for a copy of W to pay
+            products(read_all(Q, "Q").view, W, out)
+            return out
+        for start in range(0, W.shape[1], _COLUMNS_AT_ONCE):
+            piece = slice(start, start + _COLUMNS_AT_ONCE)
+            out[:, piece] = product(Q, np.ascontiguousarray(W[:, piece]))
+        return out
+
+    def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        return self._forms_of("Sigma", 1.0, 1.0, True, queries, objects, numbers)

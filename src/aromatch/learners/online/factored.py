@@ -1,0 +1,213 @@
+"""f-AROMA: a Gaussian over W with covariance Omega (x) Lambda (paper, section 4.2 and Fig. 2).
+
+With ``p = p_pos - p_neg``, ``a = Lambda q``, ``b = Omega p`` and ``v = (q'a)(p'b)``, the variance of the
+margin, a triplet whose margin ``q'Wp`` is under 1 gives, from the matrices of the round before::
+
+    W      += (1 - q'Wp) / (r + v) * a b'            (12)
+    Omega  -= (q'a) / (m r + v) * b b'               (13)
+    Lambda -= (p'b) / (n r + v) * a a'               (14)
+
+(12) minimises the objective (11) over W. (13) and (14) each minimise it given the *other* matrix of the round
+before; together they are one simultaneous step. Two other forms are offered:
+
+- "gauss_seidel": Omega by (13), then the minimiser over Lambda given the new Omega,
+  ``inv(Lambda_i) = t inv(Lambda) + (p'Omega_i p) / (n r) q q'`` with ``t = Tr(inv(Omega) Omega_i) / n``.
+- "joint": the minimiser over both. It is unique up to ``Lambda * c, Omega / c``; we keep
+  ``Tr(inv(Lambda_{i-1}) Lambda_i) = m``. Then ``lam = q'Lambda_i q`` is the positive root of
+  ``(n - 1) (p'b) lam^2 + (m n r + (m - n) v) lam - m n r (q'a) = 0``, and both matrices follow from it.
+
+``mean_update="updated"`` is the variant of Theorem 2, which puts the new matrices into the mean,
+``inv(Lambda_i) W_i inv(Omega_i) = inv(Lambda) W inv(Omega) + alpha q p'``. With c and d the coefficients of
+(14) and (13) that is
+``W_i = W - c a (q'W) - d (W p) b' + [c d q'Wp + alpha (1 - c q'a)(1 - d p'b)] a b'``.
+
+Departure: triplets with ``|q|^2 |p|^2 / r`` above 1e11 in float64 or 1e6 in float32 are refused, because rounding could
+then leave a covariance that is none.
+
+Each of these rewrites three dense matrices. The printed form does it a block at a time (`kernels.blocked`): the
+last updates stay pending as rank-one terms and are folded in after a fixed number of them. That is the same
+algorithm up to rounding; a saved file keeps pending terms as they are, and reading folds into a copy. The other
+forms, and small matrices, where it would not pay, take the plain loop (`kernels.factored`).
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._utils import checks
+from ...kernels import blocked, factored
+from ...kernels.bilinear import quadratic_forms
+from ...kernels.rows import RowView
+from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
+from . import pending
+from .forgetting import nearer_to_identity
+from .online import OnlineLearner
+
+_COVARIANCE_UPDATES = {
+    "jacobi": factored.JACOBI,
+    "gauss_seidel": factored.GAUSS_SEIDEL,
+    "joint": factored.JOINT,
+}
+
+
+class FactoredAROMA(OnlineLearner):
+    """Similarity ``q'Wp`` learned online, with correlations between query and between object features.
+
+    Learns from fewer triplets than `DiagonalAROMA` where features are correlated, as in dense embeddings, at
+    the price of an update of three dense matrices.
+
+    Parameters
+    ----------
+    r : float, default 1.0
+        How much a single judgement is doubted. Raise it when judgements are noisy or when learning should be
+        slow and smooth; lower it (0.01) when each one should count at once.
+    init : {"zero", "identity"}, float or array of shape (m, n), default "zero"
+        W before the first triplet: zero (the paper), the dot product, c times the dot product, or your own.
+        Start from "identity" or larger when plain similarity is already good and should be kept.
+    rule : {"margin", "mistake"}, default "margin"
+        Learn from triplets whose margin is under 1, or only from those that are wrong or tied.
+    mean_update : {"previous", "updated"}, default "previous"
+        Fig. 2 of the paper, or the variant that Theorem 2 is about (only with "jacobi").
+    covariance_update : {"jacobi", "gauss_seidel", "joint"}, default "jacobi"
+        (13) and (14) as printed, one after the other, or the joint minimiser of (11).
+    n_triplets : int, default 200_000
+        How many triplets `fit` draws from the labels.
+    dtype : {"float64", "float32"}, default "float64"
+        Precision of the three matrices; float32 halves memory and time.
+    random_state : None, int, Generator or RandomState
+        What `fit` draws triplets with; the same whole number gives the same bits.
+    progress : bool, default False
+        Show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    W_ : array of shape (m, n)
+        The mean of the learned distribution.
+    Omega_ : array of shape (n, n)
+        Covariance between columns of W, the object features.
+    Lambda_ : array of shape (m, m)
+        Covariance between rows of W, the query features.
+    n_triplets_seen_, n_updates_, n_mistakes_ : int
+        Triplets met so far, those that changed the model, those it had wrong (a tie is a mistake).
+
+    References
+    ----------
+    Crammer and Chechik, Adaptive Regularization for Weight Matrices, ICML 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aromatch import FactoredAROMA
+    >>> objects = np.eye(3)
+    >>> model = FactoredAROMA(r=0.1).fit_triplets([[0, 1, 2]], objects)  # for 0, 1 is better than 2
+    >>> model.similarity(objects[:1], objects).round(2)
+    array([[ 0.  ,  0.48, -0.48]])
+    >>> model.pair_std(objects[:1], objects, [[0, 0], [0, 1]]).round(2)
+    array([0.36, 0.27])
+    """
+
+    _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST_SCALE_OF_A_COVARIANCE
+
+    def __init__(
+        self,
+        r: float = 1.0,
+        *,
+        init: Any = "zero",
+        rule: str = "margin",
+        mean_update: str = "previous",
+        covariance_update: str = "jacobi",
+        n_triplets: int = 200_000,
+        dtype: Any = "float64",
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.r = r
+        self.init = init
+        self.rule = rule
+        self.mean_update = mean_update
+        self.covariance_update = covariance_update
+        self.n_triplets = n_triplets
+        self.dtype = dtype
+        self.random_state = random_state
+        self.progress = progress
+
+    @property
+    def Omega_(self) -> NDArray[Any]:
+        """Covariance between the columns of W, of shape (n, n): a copy."""
+        return self._array("Omega")
+
+    @property
+    def Lambda_(self) -> NDArray[Any]:
+        """Covariance between the rows of W, of shape (m, m): a copy."""
+        return self._array("Lambda")
+
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return {"W": (m, n), "Omega": (n, n), "Lambda": (m, m), **pending.shapes(m, n, n_factors=3)}  # alpha, c and d
+
+    def _check_params(self) -> float:
+        checks.check_choice(self.rule, "rule", ("margin", "mistake"))
+        checks.check_choice(self.covariance_update, "covariance_update", tuple(_COVARIANCE_UPDATES))
+        checks.check_choice(self.mean_update, "mean_update", ("previous", "updated"))
+        if self.mean_update == "updated" and self.covariance_update != "jacobi":
+            raise ValueError(
+                f"mean_update 'updated' goes with covariance_update 'jacobi' only, got {self.covariance_update!r}"
+            )
+        return checks.check_number(self.r, "r", above=0)
+
+    def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
+        return {
+            "Omega": np.eye(n, dtype=dtype),
+            "Lambda": np.eye(m, dtype=dtype),
+            **pending.start(m, n, 3, dtype),
+        }
+
+    def _learn(self, block: Block) -> int:
+        state = self._state
+        matrices = state["W"], state["Omega"], state["Lambda"]
+        terms = state["pending_a"], state["pending_b"], state["pending_steps"]
+        only_mistakes = self.rule == "mistake"
+        in_blocks = self.covariance_update == "jacobi" and self.mean_update == "previous" and len(terms[0]) > 0
+        if in_blocks:
+            return blocked.learn(*block, *matrices, *terms, self.r, only_mistakes, state["counts"])
+        if state["counts"][3]:  # left from before these parameters were set
+            blocked.fold(*matrices, *terms, state["counts"])
+        return factored.learn(
+            *block,
+            *matrices,
+            self.r,
+            only_mistakes,
+            self.mean_update == "updated",
+            _COVARIANCE_UPDATES[self.covariance_update],
+            state["counts"],
+        )
+
+    def _widened(self, rate: float) -> dict[str, NDArray[Any]]:
+        # Both sides the same part of the way, so that all of the way is their product.
+        of_each = 1 - np.sqrt(1 - rate)
+        state = self._folded()
+        m, n = state["W"].shape
+        widened = {name: nearer_to_identity(state[name], of_each) for name in ("Omega", "Lambda")}
+        return {**state, **widened, **pending.start(m, n, 3, state["W"].dtype)}
+
+    # -- reading, with what is pending ------------------------------------------------------------------------
+
+    def _array(self, name: str) -> NDArray[Any]:
+        array = super()._array(name)
+        a, b, steps = pending.terms(self._state)
+        if len(a) and name in ("Omega", "Lambda"):
+            root = np.sqrt(steps[:, 2:]) * b if name == "Omega" else np.sqrt(steps[:, 1:2]) * a
+            array -= root.T @ root
+        return array
+
+    def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        Omega, Lambda = self._state["Omega"], self._state["Lambda"]
+        a, b, steps = pending.terms(self._state)
+        q_variances = np.empty(len(numbers), dtype=Lambda.dtype)
+        p_variances = np.empty(len(numbers), dtype=Omega.dtype)
+        quadratic_forms(queries, np.ascontiguousarray(numbers[:, :1]), Lambda, q_variances)
+        quadratic_forms(objects, np.ascontiguousarray(numbers[:, 1:]), Omega, p_variances)
+        if len(a):
+            q_variances -= pending.projected(queries, numbers[:, :1], a) ** 2 @ steps[:, 1]
+            p_variances -= pending.projected(objects, numbers[:, 1:], b) ** 2 @ steps[:, 2]
+        return np.asarray(np.maximum(q_variances, 0) * np.maximum(p_variances, 0))

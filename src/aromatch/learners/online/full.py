@@ -1,0 +1,144 @@
+"""AROMA with the full covariance: AROW on ``vec(W)`` (paper, section 4).
+
+With ``x = vec(q p')``, ``p = p_pos - p_neg`` and ``v = x'Sigma x``, a triplet whose margin is under 1 gives::
+
+    vec(W) += (1 - q'Wp) / (v + r) * Sigma x
+    Sigma  -= Sigma x x'Sigma / (v + r)
+
+Departure: triplets with ``|q|^2 |p|^2 / r`` above 1e11 in float64 or 1e6 in float32 are refused, because rounding could
+then leave a covariance that is none.
+
+This is what d-AROMA and f-AROMA approximate. Sigma has (mn)^2 entries, so it is for small problems and for
+checking the others. vec stacks rows, as NumPy's ``ravel`` does.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._utils import checks
+from ...kernels import full
+from ...kernels.rows import RowView
+from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
+from .forgetting import nearer_to_identity
+from .online import OnlineLearner
+
+_MOST_CELLS = 5_000
+
+
+class FullAROMA(OnlineLearner):
+    """Similarity ``q'Wp`` learned online with the full covariance of all cells of W.
+
+    For small problems only: it refuses more than 5,000 cells, whose covariance takes 200 MB.
+
+    Parameters
+    ----------
+    r : float, default 1.0
+        How much a single judgement is doubted. Raise it when judgements are noisy or when learning should be
+        slow and smooth; lower it (0.01) when each one should count at once.
+    init : {"zero", "identity"}, float or array of shape (m, n), default "zero"
+        W before the first triplet: zero (the paper), the dot product, c times the dot product, or your own.
+    rule : {"margin", "mistake"}, default "margin"
+        Learn from triplets whose margin is under 1, or only from those that are wrong or tied.
+    n_triplets : int, default 200_000
+        How many triplets `fit` draws from the labels.
+    dtype : {"float64", "float32"}, default "float64"
+        Precision of W and Sigma.
+    random_state : None, int, Generator or RandomState
+        What `fit` draws triplets with; the same whole number gives the same bits.
+    progress : bool, default False
+        Show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    W_ : array of shape (m, n)
+        The mean of the learned distribution.
+    Sigma_ : array of shape (m * n, m * n)
+        The covariance of ``W_.ravel()``.
+    n_triplets_seen_, n_updates_, n_mistakes_ : int
+        Triplets met so far, those that changed the model, those it had wrong (a tie is a mistake).
+
+    References
+    ----------
+    Crammer and Chechik, Adaptive Regularization for Weight Matrices, ICML 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aromatch import FullAROMA
+    >>> objects = np.eye(3)
+    >>> model = FullAROMA(r=0.1).fit_triplets([[0, 1, 2]], objects)  # for 0, 1 is better than 2
+    >>> model.similarity(objects[:1], objects).round(2)
+    array([[ 0.  ,  0.48, -0.48]])
+    >>> model.Sigma_.shape
+    (9, 9)
+    """
+
+    _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST_SCALE_OF_A_COVARIANCE
+
+    def __init__(
+        self,
+        r: float = 1.0,
+        *,
+        init: Any = "zero",
+        rule: str = "margin",
+        n_triplets: int = 200_000,
+        dtype: Any = "float64",
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.r = r
+        self.init = init
+        self.rule = rule
+        self.n_triplets = n_triplets
+        self.dtype = dtype
+        self.random_state = random_state
+        self.progress = progress
+
+    @property
+    def Sigma_(self) -> NDArray[Any]:
+        """The covariance of ``W_.ravel()``, of shape (m * n, m * n): a copy."""
+        return self._array("Sigma")
+
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        if m * n > _MOST_CELLS:
+            raise ValueError(
+                f"FullAROMA takes at most {_MOST_CELLS} cells, got m * n = {m * n}, whose covariance has "
+                f"{(m * n) ** 2} entries; DiagonalAROMA and FactoredAROMA are made for that"
+            )
+        return {"W": (m, n), "Sigma": (m * n, m * n), "counts": (3,)}
+
+    def _check_params(self) -> float:
+        checks.check_choice(self.rule, "rule", ("margin", "mistake"))
+        return checks.check_number(self.r, "r", above=0)
+
+    def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
+        return {"Sigma": np.eye(m * n, dtype=dtype)}
+
+    def _learn(self, block: Block) -> int:
+        return full.learn_triplets(
+            *block,
+            self._state["W"],
+            self._state["Sigma"],
+            self.r,
+            self.rule == "mistake",
+            self._state["counts"],
+        )
+
+    def _grown(self, m: int, n: int) -> dict[str, NDArray[Any]]:
+        rows, columns = self._state["W"].shape
+        cells = (np.arange(rows)[:, np.newaxis] * n + np.arange(columns)).ravel()
+        state = super()._grown(m, n)
+        Sigma = np.eye(m * n, dtype=state["W"].dtype)
+        Sigma[np.ix_(cells, cells)] = self._state["Sigma"]
+        return {**state, "Sigma": Sigma}
+
+    def _widened(self, rate: float) -> dict[str, NDArray[Any]]:
+        return {**self._state, "Sigma": nearer_to_identity(self._state["Sigma"], rate)}
+
+    def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        Sigma = self._state["Sigma"]
+        out = np.empty(len(numbers), dtype=Sigma.dtype)
+        full.quadratic_forms(queries, objects, numbers, Sigma, out)
+        return out

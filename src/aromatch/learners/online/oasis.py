@@ -1,0 +1,105 @@
+"""OASIS: passive-aggressive online learning of a bilinear similarity (Chechik et al. 2009, 2010).
+
+With ``p = p_pos - p_neg``, a triplet whose margin ``q'Wp`` is under 1 gives::
+
+    tau = min(C, (1 - q'Wp) / (|q|^2 |p|^2))
+    W  += tau * q p'
+
+the smallest change of W that satisfies the triplet, held back by C. There is no confidence: every cell moves
+at the same rate for ever, which is what AROMA changes.
+
+Steps of dense rows stay pending as rank-one terms and are folded into W a block at a time (`kernels.oasis`); that
+is the same algorithm up to rounding, and reading or saving the model in between changes nothing.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._utils import checks
+from ...kernels import oasis, touched
+from ..inputs import Block
+from . import pending
+from .cells import CellLearner
+
+
+class OASIS(CellLearner):
+    """Similarity ``q'Wp`` learned online by passive-aggressive steps; the paper's main competitor.
+
+    Parameters
+    ----------
+    C : float, default 0.1
+        The largest step. Raise it to learn faster, lower it when judgements are noisy.
+    init : {"identity", "zero"}, float, array or sparse matrix of shape (m, n), default "identity"
+        W before the first triplet; needs m = n unless it is "zero" or a matrix.
+    n_triplets : int, default 200_000
+        How many triplets `fit` draws from the labels.
+    dtype : {"float64", "float32"}, default "float64"
+        Precision of W.
+    cells : {"auto", "dense", "touched"}, default "auto"
+        Keep every cell of W, or only those that triplets touched, with the same results (of dense rows, up to
+        rounding). Sparse rows with many features need "touched": memory then grows with what is learned, and
+        `W_` is a CSR array. "auto" keeps touched cells when all of them would take more than 2 GiB, as over
+        16,384 x 16,384 do in float64.
+    random_state : None, int, Generator or RandomState
+        What `fit` draws triplets with; the same whole number gives the same bits.
+    progress : bool, default False
+        Show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    W_ : array or CSR array of shape (m, n)
+    n_triplets_seen_, n_updates_, n_mistakes_ : int
+        Triplets met so far, those that changed the model, those it had wrong (a tie is a mistake).
+
+    References
+    ----------
+    Chechik, Sharma, Shalit and Bengio, Large scale online learning of image similarity through ranking,
+    JMLR 11, 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aromatch import OASIS
+    >>> objects = np.eye(3)
+    >>> model = OASIS(C=0.1).fit_triplets([[0, 1, 2]], objects)
+    >>> model.similarity(objects[:1], objects)
+    array([[ 1. ,  0.1, -0.1]])
+    """
+
+    def __init__(
+        self,
+        C: float = 0.1,
+        *,
+        init: Any = "identity",
+        n_triplets: int = 200_000,
+        dtype: Any = "float64",
+        cells: str = "auto",
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.C = C
+        self.init = init
+        self.n_triplets = n_triplets
+        self.dtype = dtype
+        self.cells = cells
+        self.random_state = random_state
+        self.progress = progress
+
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return {"W": (m, n), **pending.shapes(m, n, n_factors=1)}  # tau
+
+    def _check_params(self) -> float:
+        # C w takes the place that w / r has in AROMA: both must not overflow.
+        return 1 / checks.check_number(self.C, "C", above=0)
+
+    def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
+        return pending.start(m, n, 1, dtype)
+
+    def _learn(self, block: Block) -> int:
+        if self._has_touched_cells:
+            return self._learn_touched(block, touched.learn_oasis, self.C)
+        state = self._state
+        terms = state["pending_a"], state["pending_b"], state["pending_steps"]
+        return oasis.learn(*block, state["W"], *terms, self.C, state["counts"])

@@ -1,0 +1,1 @@
+"""Reproduction of the paper: TOML specifications in, figures and tested claims out."""

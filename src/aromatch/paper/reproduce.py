@@ -1,0 +1,110 @@
+"""From raw data to the paper's figures: run the cells, draw the panels, test the claims, write the page."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from joblib import cpu_count
+
+from .._utils.checks import check_integer
+from .figures import check_can_draw, draw
+from .page import make_page
+from .run import run_cell, run_figure
+from .spec import FIGURES, Cell, read_spec
+from .synthetic import claim_on_covariances
+from .table import Results
+
+FOLDER = "reproduced"
+# Beside the page: figures and raw results; below that: what is kept between runs.
+_FILES, _KEPT = "results", "kept"
+
+
+def reproduce(
+    figures: tuple[str, ...] = FIGURES,
+    *,
+    folder: str | os.PathLike[str] = FOLDER,
+    quick: bool = False,
+    seed: int | None = None,
+    n_jobs: int | None = None,
+    show_progress: bool = True,
+) -> dict[str, Any]:
+    """Run the paper's experiments and write `results.md`, figures and raw results into a folder.
+
+    A run that was interrupted goes on where it stopped. A page in the folder also shows the figures of earlier
+    runs there.
+
+    Parameters
+    ----------
+    figures : tuple of {"fig3", "fig4"}
+        Which figures.
+    folder : path, default "reproduced"
+        Where everything goes.
+    quick : bool, default False
+        A smaller version of everything.
+    seed : int, optional
+        Another seed than that of the settings.
+    n_jobs : int, optional
+        How many processes; by default as many as there are cores.
+    show_progress : bool, default True
+        Show progress bars where standard error is a terminal.
+
+    Returns
+    -------
+    dict
+        The paths of what was written.
+    """
+    n_jobs = check_integer(cpu_count() if n_jobs is None else n_jobs, "n_jobs", at_least=1)
+    check_can_draw()  # before hours of work, not after
+    files = Path(folder) / _FILES
+    files.mkdir(parents=True, exist_ok=True)
+    written = []
+    for figure in figures:
+        spec = read_spec(figure, quick=quick, seed=seed)
+        raw = run_figure(spec, files / _KEPT, n_jobs=n_jobs, show_progress=show_progress)
+        path = files / f"{figure}.json"
+        path.write_text(json.dumps(raw, separators=(",", ":")) + "\n")
+        written += [path, *draw(Results(raw), files / figure)]
+    claims = [claim_on_covariances(quick=quick, seed=seed or 0, show_progress=show_progress)]
+    there = [read_results(folder, figure) for figure in FIGURES if (files / f"{figure}.json").exists()]
+    page = Path(folder) / "results.md"
+    page.write_text(make_page(there, claims, _command(figures, folder, quick, seed), _FILES))
+    return {"written": [str(path) for path in (page, *written)]}
+
+
+def reproduce_cell(folder: str | os.PathLike[str], figure: str, name: str) -> dict[str, Any]:
+    """Compute one cell of a figure again, from the settings and the seed in its raw results.
+
+    Returns
+    -------
+    dict
+        What the file has, what was found now, and whether both are the same to the bit.
+    """
+    results = read_results(folder, figure)
+    known = {result["name"]: result for result in results.raw["cells"]}
+    if name not in known:
+        raise ValueError(f"cell must be the name of one in {figure}.json, such as {next(iter(known))!r}, got {name!r}")
+    before = known[name]
+    again = run_cell(results.spec, Cell(**before["cell"]), Path(folder) / _FILES / _KEPT)
+    figures = ("n_triplets", "n_updates", "precision", "mean_average_precision")
+    same = all(before["found"][key] == again["found"][key] for key in figures)
+    return {"name": name, "stored": before["found"], "recomputed": again["found"], "same": same}
+
+
+def read_results(folder: str | os.PathLike[str], figure: str) -> Results:
+    """Read the raw results of a figure."""
+    path = Path(folder) / _FILES / f"{figure}.json"
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is not there: `aromatch reproduce {figure}` writes it")
+    return Results(json.loads(path.read_text()))
+
+
+def _command(figures: tuple[str, ...], folder: str | os.PathLike[str], quick: bool, seed: int | None) -> str:
+    """Give the command line that does the same."""
+    parts = ["aromatch reproduce", "all" if figures == FIGURES else " ".join(figures)]
+    parts += ["--quick"] if quick else []
+    parts += [f"--seed {seed}"] if seed is not None else []
+    parts += [f"--output {Path(folder).name}"] if Path(folder).name != FOLDER else []
+    return " ".join(parts)

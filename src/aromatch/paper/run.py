@@ -1,0 +1,177 @@
+"""Run all cells of a figure: side by side, and never the same one twice.
+
+Each finished cell is a small JSON file in the working folder, with the settings that made it. A run that was
+interrupted finds them and goes on with the rest; a cell whose settings have changed is computed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import platform
+import signal
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy
+import scipy
+import sklearn
+from threadpoolctl import threadpool_limits
+
+from .. import __version__
+from .._utils.progress import progress_bar
+from .methods import compute
+from .spec import Cell, Spec
+from .splits import describe_images, make_split
+
+# About how long a triplet and a fit take, in seconds, for the bar and to begin with what takes longest.
+_SECONDS_A_TRIPLET = {"f-AROMA": 2e-4, "d-AROMA": 1e-5, "OASIS": 1e-5}
+_SECONDS_A_FIT = {"Euclidean": 0.0, "labels": 10.0, "HIER": 10.0, "ITML": 60.0, "LEGO": 60.0, "LMNN": 120.0}
+_SECONDS_AN_EVALUATION = 4.0
+
+Result = dict[str, Any]
+
+
+def run_figure(spec: Spec, folder: Path, *, n_jobs: int, show_progress: bool = True) -> dict[str, Any]:
+    """Compute every cell of a figure that is not there yet, and give all results as JSON knows them.
+
+    Parameters
+    ----------
+    spec : Spec
+        The settings.
+    folder : Path
+        Where cells and vectors are kept between runs.
+    n_jobs : int
+        How many processes to use.
+    show_progress : bool, default True
+        Show a progress bar, with the time that remains, where standard error is a terminal.
+
+    Returns
+    -------
+    dict
+        The spec, the versions of what it ran on, and one result for every cell.
+    """
+    begun = perf_counter()
+    variants = ["", *(variant["name"] for variant in spec.variants)]
+    places = [(spec, number, variant, folder / "vectors") for variant in variants for number in range(spec.n_splits)]
+    describe_images(spec, folder / "vectors", n_jobs=n_jobs, show_progress=show_progress)
+    # Forking a process that has used BLAS or Python threads is not safe.
+    with multiprocessing.get_context("spawn").Pool(n_jobs, _be_a_worker) as pool:
+        with progress_bar(f"{spec.figure}: vectors", len(places), enabled=show_progress) as advance:
+            for _ in pool.imap_unordered(_prepare, places):
+                advance(1)
+        results, n_computed = _run_cells(pool, spec, spec.cells(), folder, show_progress)
+        found = {name: precision_at_10(spec, result) for name, result in results.items()}
+        # What was chosen may have been run anyway.
+        chosen = [cell for cell in spec.chosen_cells(found) if cell.name not in results]
+        more, n_more = _run_cells(pool, spec, chosen, folder, show_progress)
+    results |= more
+    return {
+        "spec": spec.to_dict(),
+        "versions": {
+            "aromatch": __version__,
+            "python": platform.python_version(),
+            "numpy": numpy.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+        "machine": {"cores": os.cpu_count(), "processor": platform.machine(), "system": platform.system()},
+        # Of the run that ended here: after an interruption it had fewer cells to compute.
+        "run": {"seconds": perf_counter() - begun, "processes": n_jobs, "cells": n_computed + n_more},
+        "cells": list(results.values()),
+    }
+
+
+def run_cell(spec: Spec, cell: Cell, folder: Path) -> Result:
+    """Compute one cell, from its settings and the seed of the spec alone."""
+    begun = perf_counter()
+    split = make_split(spec, cell.split, cell.variant, folder / "vectors")
+    # As in a whole run, where every process has one thread: sums of BLAS depend on their number.
+    with threadpool_limits(1):
+        found = compute(spec, cell, split)
+    ratio = split.test_ratio
+    return {
+        "name": cell.name,
+        "cell": cell.to_dict(),
+        "seed": spec.seed,
+        "test_ratio": ratio,
+        "found": asdict(found),
+        "seconds": perf_counter() - begun,
+    }
+
+
+def precision_at_10(spec: Spec, result: Result) -> float:
+    """Give the precision at 10 of a cell, after all its triplets."""
+    found: float = result["found"]["precision"][-1][spec.ks.index(10)]
+    return found
+
+
+def _run_cells(
+    pool: Any, spec: Spec, cells: Iterable[Cell], folder: Path, show_progress: bool
+) -> tuple[dict[str, Result], int]:
+    """Give the results of cells by their names, and how many were not on disk and had to be computed."""
+    results: dict[str, Result] = {}
+    missing = []
+    for cell in cells:
+        path = folder / "cells" / f"{_digest(spec, cell)}.json"
+        if path.exists():
+            results[cell.name] = json.loads(path.read_text())
+        else:
+            missing.append((spec, cell, folder, path))
+    missing.sort(key=lambda work: -_expected_seconds(spec, work[1]))
+    total = round(sum(_expected_seconds(spec, work[1]) for work in missing))
+    with progress_bar(f"{spec.figure}: expected seconds of work", total, enabled=show_progress) as advance:
+        for cell, result in pool.imap_unordered(_work, missing):
+            results[cell.name] = result
+            advance(round(_expected_seconds(spec, cell)))
+    return results, len(missing)
+
+
+def _expected_seconds(spec: Spec, cell: Cell) -> float:
+    n_evaluations = sum(at <= cell.n_triplets for at in spec.checkpoints) if cell.curve else 1
+    learning = cell.n_triplets * _SECONDS_A_TRIPLET.get(cell.method, 0.0) + _SECONDS_A_FIT.get(cell.method, 0.0)
+    return learning + n_evaluations * _SECONDS_AN_EVALUATION
+
+
+def _digest(spec: Spec, cell: Cell) -> str:
+    """Name a cell by everything that decides its result."""
+    deciding = (
+        spec.task,
+        spec.seed,
+        spec.n_splits,
+        spec.ks,
+        spec.checkpoints,
+        spec.split,
+        spec.most_rows,
+        spec.hierarchy,
+    )
+    settings = [*deciding, spec.features_of(cell.variant), cell.to_dict(), __version__]
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:20]
+
+
+# -- in the processes of the pool -------------------------------------------------------------------------------
+
+
+def _be_a_worker() -> None:
+    # The first process is interrupted and ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threadpool_limits(1)
+
+
+def _prepare(place: tuple[Spec, int, str, Path]) -> None:
+    make_split(*place)
+
+
+def _work(work: tuple[Spec, Cell, Path, Path]) -> tuple[Cell, Result]:
+    spec, cell, folder, path = work
+    result = run_cell(spec, cell, folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(f".{os.getpid()}.part")
+    unfinished.write_text(json.dumps(result))
+    unfinished.replace(path)
+    return cell, result

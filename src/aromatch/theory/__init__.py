@@ -1,0 +1,27 @@
+"""The matrix-variate normal distribution and the mistake bounds of the paper."""
+
+from . import matrix_normal
+from .mistake_bounds import (
+    ForEveryV,
+    Lemma3,
+    Run,
+    lemma_3,
+    record_run,
+    theorem_1,
+    theorem_1_holds_for_every_V,
+    theorem_2,
+    theorem_2_holds_for_every_V,
+)
+
+__all__ = [
+    "ForEveryV",
+    "Lemma3",
+    "Run",
+    "lemma_3",
+    "matrix_normal",
+    "record_run",
+    "theorem_1",
+    "theorem_1_holds_for_every_V",
+    "theorem_2",
+    "theorem_2_holds_for_every_V",
+]
