@@ -9,18 +9,20 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import load_file
 from scipy import sparse
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import aromatch as am
-from aromatch import datasets, evaluation, gaussian, search, theory
+from aromatch import datasets, evaluation, search, theory
 from aromatch.features import TextFeatures
 from aromatch.features.text import information_gain
 from aromatch.learners import hierarchy_from_dots
+from aromatch.theory import matrix_normal as gaussian
 
 CASES = {}
 COMMAND_LINE = []
@@ -54,6 +56,12 @@ def run(name):
     if bad := [key for key, value in flat.items() if value.dtype.kind not in "biufU"]:
         raise TypeError(f"{name}: {bad} are not plain arrays")
     return flat
+
+
+def platform():
+    """Return what decides the last bits: the kernels of BLAS and the versions of the numerical libraries."""
+    kernels = sorted({info["architecture"] for info in threadpool_info() if "architecture" in info})
+    return {"blas": kernels, **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")}}
 
 
 # -- data -------------------------------------------------------------------------------------------------------------
@@ -360,7 +368,7 @@ def learn_labels(make, settings):
 
 for _name, (_make, _settings) in LABEL_LEARNERS.items():
     case(f"labels-{_name}", lambda make=_make, settings=_settings: learn_labels(make, settings))
-for _name in ("moment-auto", "moment-denoise", "euclidean", "itml", "lego", "lmnn", "hier"):
+for _name in ("moment-auto", "moment-denoise", "itml", "lego", "lmnn", "hier"):
     _make, _settings = LABEL_LEARNERS[_name]
     case(
         f"state-labels-{_name}",

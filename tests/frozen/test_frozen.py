@@ -1,45 +1,56 @@
-"""Every case gives the frozen results, bit for bit."""
+"""Results of the package equal those frozen before the redesign, bit for bit on the platform that froze them."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from frozen.cases import CASES, run
+from frozen.cases import CASES, platform, run
+
+FOLDER = Path(__file__).parent
+# Cases whose bits changed on purpose, with the tolerance that remains and the reason.
+CHANGED = {}
+
+
+IS_SAME_PLATFORM = json.loads((FOLDER / "platform.json").read_text(encoding="utf-8")) == platform()
 
 
 @pytest.fixture(scope="module")
 def frozen():
-    """Give the frozen arrays of every case by their names."""
+    """Return the frozen arrays of every case by their names."""
     found = {}
-    with np.load(Path(__file__).parent / "frozen.npz", allow_pickle=False) as file:
+    with np.load(FOLDER / "frozen.npz", allow_pickle=False) as file:
         for key in file.files:
             name, _, part = key.partition("/")
             found.setdefault(name, {})[part] = file[key]
     return found
 
 
-def differs(found, expected):
-    """Tell how an array differs from the frozen one; nothing when it does not."""
-    if (found.dtype, found.shape) != (expected.dtype, expected.shape):
-        return f"{found.dtype}{found.shape} for {expected.dtype}{expected.shape}"
-    if not np.array_equal(found, expected, equal_nan=found.dtype.kind == "f"):
-        if found.dtype.kind == "f":
-            return f"differs by {np.nanmax(np.abs(found - expected)):.1e} at most"
-        return "differs"
+def difference(found, expected, tolerance):
+    """Return how an array differs from the frozen one, None if it does not."""
+    if found.dtype.kind != expected.dtype.kind or found.shape != expected.shape:
+        return f"{found.dtype}{found.shape} instead of {expected.dtype}{expected.shape}"
+    if tolerance and found.dtype.kind == "f":
+        same = np.allclose(found, expected, rtol=tolerance, atol=tolerance / 100, equal_nan=True)
+    elif tolerance and not IS_SAME_PLATFORM:
+        return None  # ranks and counts may change with the last bits of scores
+    else:
+        same = found.dtype == expected.dtype and np.array_equal(found, expected, equal_nan=found.dtype.kind == "f")
+    if not same:
+        return f"{np.nanmax(np.abs(found - expected)):.1e} at most" if found.dtype.kind == "f" else "unequal"
     return None
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_results_are_the_frozen_ones(name, frozen):
-    """Compare names, dtypes, shapes and bits."""
     assert name in frozen, f"{name} is not in frozen.npz"
     found, expected = run(name), frozen[name]
+    tolerance = CHANGED.get(name, (0.0,))[0] if IS_SAME_PLATFORM else 1e-3
     assert sorted(found) == sorted(expected)
-    wrong = {key: told for key in expected if (told := differs(found[key], expected[key]))}
-    assert not wrong
+    differences = {key: one for key in expected if (one := difference(found[key], expected[key], tolerance))}
+    assert not differences
 
 
-def test_every_frozen_case_is_still_run(frozen):
-    """Refuse a file with cases that nobody runs."""
+def test_every_frozen_case_is_run(frozen):
     assert set(frozen) == set(CASES)
