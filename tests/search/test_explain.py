@@ -66,7 +66,7 @@ def test_names_come_from_a_vectoriser_a_list_or_the_model():
         ({"q": np.ones((2, 8))}, ValueError, "q must be one row"),
         ({"p": np.ones(7)}, ValueError, "P has 7 features"),
         ({"top": 0}, ValueError, "top must be at least 1"),
-        ({"model": am.Euclidean()}, TypeError, "model must be a learner with q'Wp"),
+        ({"model": am.Euclidean()}, TypeError, "model"),
     ],
 )
 def test_what_cannot_be_explained_is_named(arguments, error, message):

@@ -9,7 +9,6 @@ from scipy import sparse
 import aromatch as am
 from aromatch.search import Index
 from aromatch.search import index as index_module
-from aromatch.search.explore import Spreads
 from aromatch.search.stores import memory as collections
 from aromatch.search.top_k import best_of
 from grouped_rows import groups
@@ -187,7 +186,7 @@ def test_draws_have_the_mean_and_the_covariance_of_the_learned_scores(name):
     model, X = learned(name, width=6, n_triplets=60)
     q, P = X[:1], X[:4]
     many = np.repeat(q, 40_000, axis=0)
-    deviations = Spreads.of_model(model, needed=True).of(many).draw(np.random.default_rng(0)) @ P.T
+    deviations = (model.sample_transform(many, random_state=0) - model.transform(many)) @ P.T
     stds = model.pair_std(q, P, [[0, i] for i in range(4)])
     error = stds / np.sqrt(40_000)
     assert (np.abs(deviations.mean(axis=0)) < 5 * error).all()
@@ -202,7 +201,7 @@ def test_draws_have_the_mean_and_the_covariance_of_the_learned_scores(name):
 @pytest.mark.parametrize("name", CONFIDENT)
 def test_standard_deviations_of_all_objects_are_those_of_pairs(name, container):
     model, X = learned(name, container=container)
-    found = Spreads.of_model(model, needed=True).of(X[:3]).stds(X[:10])
+    found = model.similarity_std(X[:3], X[:10])
     pairs = [[i, j] for i in range(3) for j in range(10)]
     np.testing.assert_allclose(found.ravel(), model.pair_std(X, None, pairs), rtol=1e-9, atol=1e-12)
 
@@ -262,7 +261,7 @@ def test_a_covariance_without_variance_left_can_still_be_drawn_from():
 
 def test_models_that_do_not_know_how_sure_they_are_cannot_explore():
     model, X = learned("oasis")
-    with pytest.raises(TypeError, match="exploring needs a model that knows how sure it is"):
+    with pytest.raises(TypeError, match="explore"):
         Index(model, X).search(X, explore="thompson")
 
 

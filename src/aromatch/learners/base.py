@@ -31,6 +31,9 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     `transform`, and names its arrays in `_shapes`.
     """
 
+    metric_: ClassVar[str] = "dot"
+    """How mapped queries u and objects v are compared: "dot" for ``u.v``, "euclidean" for ``-|u - v|^2``."""
+
     _state: dict[str, NDArray[Any]]
     _needs_labels: ClassVar[bool] = True
 
@@ -40,12 +43,46 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Name and shape of every array that makes up the state, for m query and n object features."""
         raise NotImplementedError
 
+    def _map_queries(self, Q: Matrix) -> Matrix:
+        """Return the image of the queries, without any check."""
+        raise NotImplementedError
+
+    def _map_objects(self, P: Matrix) -> Matrix:
+        """Return the image of the objects, without any check; by default they stay as they are."""
+        return P
+
     def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
         raise NotImplementedError
 
     def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
         """Scores for rows (query, object), or margins for rows (query, preferred, other)."""
         raise NotImplementedError
+
+    # -- maps ---------------------------------------------------------------------------------------------
+
+    def transform(self, Q: MatrixLike) -> Matrix:
+        """Map queries to the space in which `metric_` compares them with mapped objects.
+
+        The scores of ``transform(Q)`` and ``transform_objects(P)`` under `metric_` are ``similarity(Q, P)``.
+        """
+        return self._map_queries(self._check_rows(Q))
+
+    def transform_objects(self, P: MatrixLike) -> Matrix:
+        """Map objects to the space in which `metric_` compares them with mapped queries.
+
+        A model that leaves objects as they are returns its argument. `set_output` has no effect here.
+        """
+        self._check_is_fitted()
+        matrix = as_matrix(P, "P")
+        check_width(matrix, "P", self.n_object_features_in_)
+        self._check_square(read_all(matrix, "P").largest_square)
+        return self._map_objects(matrix)
+
+    @property
+    def object_map_version_(self) -> int:
+        """Number that changes whenever `transform_objects` returns something else for the same objects."""
+        self._check_is_fitted()
+        return int(self.__dict__.get("_object_map_version", 0))
 
     # -- scores -------------------------------------------------------------------------------------------
 

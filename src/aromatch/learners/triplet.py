@@ -19,6 +19,7 @@ from .._utils.rows import Matrix, MatrixLike, ReadRows, as_matrix, check_structu
 from ..exceptions import NumericalError
 from ..kernels.rows import RowView
 from .base import Similarity
+from .contributions import Contributions, cells_of, nonzero_values
 from .embedding.projection import Projection, make_projection
 from .inputs import (
     LARGEST,
@@ -64,7 +65,7 @@ class TripletLearner(Similarity):
     """A bilinear score ``q'Wp`` that is learned from triplets.
 
     A subclass gives `_first_state` (the arrays before the first triplet), `_learn` (take in a block of triplets) and
-    `W_`, with `_queries_times_W` and `_forms` to score by it. One that keeps a distribution adds `_variances`.
+    `W_`, with `_map_queries` and `_forms` to score by it. One that keeps a distribution adds `_variances`.
     """
 
     progress: bool
@@ -96,7 +97,7 @@ class TripletLearner(Similarity):
         """Precision of the scores."""
         raise NotImplementedError
 
-    def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
+    def _map_queries(self, Q: Matrix) -> NDArray[Any]:
         raise NotImplementedError
 
     def _forms(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
@@ -306,14 +307,15 @@ class TripletLearner(Similarity):
         """Number of triplets that changed the model."""
         return int(self._counts[1])
 
-    def transform(self, X: MatrixLike) -> NDArray[Any]:
-        """Give ``X @ W_``: what the queries look for, in the space of the objects.
+    def transform(self, Q: MatrixLike) -> NDArray[Any]:
+        """Return ``Q @ W_``, the queries in the space of the objects.
 
-        ``transform(Q) @ P.T`` is ``similarity(Q, P)``, so an index of inner products over the objects as they
-        are can serve the learned score. This is the query side only: objects stay untransformed, and the
-        rows of ``transform(X)`` are not meant to be compared with each other.
+        ``transform(Q) @ P.T`` equals ``similarity(Q, P)``, so an index of inner products over the unchanged objects
+        serves the learned score. The map is one-sided: distances between rows of ``transform(Q)`` have no
+        meaning. For neighbours of rows among themselves, as in ``KNeighborsClassifier``, use
+        ``project().transform``, which maps both sides alike.
         """
-        return self._queries_times_W(self._check_rows(X))
+        return np.asarray(super().transform(Q))
 
     def project(
         self,
@@ -363,6 +365,42 @@ class TripletLearner(Similarity):
         """Give the standard deviation of each `pair_score` under the learned distribution."""
         Q, P = self._check_both(Q, P)
         return _roots(self._over_pairs(self._variances, Q, P, check_pairs(pairs, Q, P)))
+
+    @available_if(lambda self: hasattr(self, "_spread"))
+    def similarity_std(self, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
+        """Return the standard deviation of every score of `similarity` under the learned distribution."""
+        queries, objects = self._check_both(Q, P)
+        for matrix, name in ((queries, "Q"), (objects, "P")):
+            self._check_square(read_all(matrix, name).largest_square)
+        return np.asarray(self._spread(queries).stds(objects))
+
+    @available_if(lambda self: hasattr(self, "_spread"))
+    def sample_transform(self, Q: MatrixLike, scale: float = 1.0, random_state: Any = None) -> NDArray[Any]:
+        """Return ``Q @ W`` for a W sampled from the learned distribution, independently for each query.
+
+        Ranking objects by the sample is Thompson sampling.
+
+        Parameters
+        ----------
+        Q : array or CSR matrix of shape (n_queries, m)
+        scale : float, default 1.0
+            Factor of the standard deviation; 0 returns `transform`.
+        random_state : None, int, Generator or RandomState
+            Random seed.
+        """
+        factor = checks.check_number(scale, "scale", at_least=0)
+        generator = checks.random_generator(random_state)
+        queries = self._check_rows(Q)
+        return np.asarray(self._map_queries(queries) + factor * self._spread(queries).sample(generator))
+
+    def explain_pair(self, q: MatrixLike, p: MatrixLike) -> Contributions:
+        """Return the contribution ``q_i W_ij p_j`` of every pair of non-zero features to the score of q and p."""
+        (i, left), (j, right) = (nonzero_values(row) for row in self._check_both(q, p))
+        factors = np.outer(left, right)
+        stds = None
+        if hasattr(self, "_cell_variances"):
+            stds = np.abs(factors) * np.sqrt(self._cell_variances(i, j))
+        return Contributions(i, j, cells_of(self.W_, i, j, 0.0) * factors, stds)
 
     @available_if(lambda self: hasattr(self, "_variances"))
     def margin_std(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
@@ -470,7 +508,7 @@ class TripletLearner(Similarity):
             raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in {precision}")
 
     def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
-        return product(P, self._queries_times_W(Q).T).T
+        return product(P, self._map_queries(Q).T).T
 
     def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
         return self._over_pairs(self._forms, Q, P, numbers)

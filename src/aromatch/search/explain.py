@@ -16,8 +16,6 @@ from scipy import sparse
 
 from .._utils import checks
 from .._utils.rows import MatrixLike
-from ..learners import DiagonalAROMA, FullAROMA, Projection
-from .explore import check_bilinear
 
 Array = NDArray[Any]
 
@@ -82,56 +80,23 @@ def explain(
     -0.2381 +- 0.3619  tea x 2
     +0.0000  all other pairs
     """
-    if not isinstance(model, Projection):
-        check_bilinear(model)
+    if not hasattr(model, "explain_pair"):
+        raise TypeError(f"model must have explain_pair, got {type(model).__name__}")
     top = checks.check_integer(top, "top", at_least=1)
     rows = [_one_row(x, name) for x, name in ((q, "q"), (p, "p"))]
     score = float(model.pair_score(*rows)[0])
-    (i, left), (j, right) = (_values(row) for row in rows)
+    found = model.explain_pair(*rows)
     names = [
         _names(given, name, row.shape[1], getattr(model, "feature_names_in_", None) if name == "query_names" else None)
         for given, name, row in ((query_names, "query_names", rows[0]), (object_names, "object_names", rows[1]))
     ]
-    weights = np.outer(left, right)
-    if isinstance(model, Projection):
-        values = _cells_of_projection(model, i, left, j, right) * weights
-    else:
-        values = _cells(model.W_, i, j, 0.0) * weights
-    stds = _stds(model, i, j) if hasattr(model, "pair_std") else None
-    largest = np.argsort(-np.abs(values), axis=None, kind="stable")[:top]
+    largest = np.argsort(-np.abs(found.values), axis=None, kind="stable")[:top]
     parts = []
-    for a, b in zip(*np.unravel_index(largest, values.shape), strict=True):
-        std = None if stds is None else float(abs(weights[a, b]) * stds[a, b])
-        parts.append(Part(names[0][i[a]], names[1][j[b]], float(values[a, b]), std))
+    for a, b in zip(*np.unravel_index(largest, found.values.shape), strict=True):
+        std = None if found.stds is None else float(found.stds[a, b])
+        i, j = found.query_features[a], found.object_features[b]
+        parts.append(Part(names[0][i], names[1][j], float(found.values[a, b]), std))
     return Explanation(score, parts, score - sum(part.value for part in parts))
-
-
-def _stds(model: Any, i: Array, j: Array) -> Array:
-    """Give the standard deviations of some cells of W."""
-    if isinstance(model, DiagonalAROMA):
-        return np.sqrt(_cells(model.Sigma_, i, j, 1.0))
-    if isinstance(model, FullAROMA):
-        n = model.n_object_features_in_
-        return np.asarray(np.sqrt(np.diagonal(model.Sigma_)[i[:, np.newaxis] * n + j]))
-    return np.sqrt(np.outer(np.diagonal(model.Lambda_)[i], np.diagonal(model.Omega_)[j]))
-
-
-def _cells_of_projection(model: Projection, i: Array, left: Array, j: Array, right: Array) -> Array:
-    """Give some cells of ``L L'``, divided by what the scores of this query and object are divided by."""
-    L, power = model.L_, float(model.normalize)
-    norms = np.array([np.linalg.norm(left @ L[i]), np.linalg.norm(right @ L[j])]) ** power
-    scale = 1 / float(np.prod(norms)) if norms.all() else 0.0
-    return np.asarray((L[i] * model.signs_) @ L[j].T * scale)
-
-
-def _cells(matrix: Any, i: Array, j: Array, otherwise: float) -> Array:
-    """Give some cells of a matrix; of a sparse one, `otherwise` where nothing is stored."""
-    if not sparse.issparse(matrix):
-        return np.asarray(matrix[np.ix_(i, j)])
-    rows = matrix[i]
-    stored = sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)
-    is_stored = stored[:, j].toarray() > 0
-    return np.where(is_stored, rows[:, j].toarray(), otherwise)
 
 
 def _one_row(x: Any, name: str) -> Any:
@@ -142,13 +107,6 @@ def _one_row(x: Any, name: str) -> Any:
     if matrix.ndim != 2 or matrix.shape[0] != 1:
         raise ValueError(f"{name} must be one row, got the shape {matrix.shape}")
     return matrix
-
-
-def _values(row: Any) -> tuple[Array, Array]:
-    """Give the places of what is not zero, and the values."""
-    dense = np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=np.float64).ravel()
-    places = np.flatnonzero(dense)
-    return places, dense[places]
 
 
 def _names(given: Any, name: str, width: int, known: Any) -> Sequence[Any]:

@@ -12,60 +12,16 @@ upper confidence bound adds so many standard deviations ``sqrt(p' Cov(u) p)`` to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
 
 from .._utils import checks
-from .._utils.rows import Matrix, MatrixLike
-from ..learners import DiagonalAROMA, FactoredAROMA, FullAROMA, MomentAROMA
+from .._utils.rows import MatrixLike
 from ..learners.triplet import TripletLearner
 
 Array = NDArray[Any]
-
-
-class Spread(Protocol):
-    """How far what some queries look for may be from its mean."""
-
-    def draw(self, generator: np.random.Generator) -> Array:
-        """Draw one deviation for each query."""
-
-    def stds(self, P: Matrix) -> Array:
-        """Give the standard deviation of the score of every query with every object."""
-
-
-class Spreads:
-    """The learned distribution of a model, read once for all queries of a search."""
-
-    def __init__(self, kind: type[Any], *matrices: Any) -> None:
-        self._kind, self._matrices = kind, matrices
-
-    @classmethod
-    def of_model(cls, model: Any, *, needed: bool) -> Spreads | None:
-        """Read the distribution of a model; None where it has none, unless it is needed."""
-        if isinstance(model, DiagonalAROMA):
-            return cls(_Diagonal, model.Sigma_.astype(np.float64, copy=False))
-        if isinstance(model, FactoredAROMA | MomentAROMA):
-            Lambda, Omega = (S.astype(np.float64, copy=False) for S in (model.Lambda_, model.Omega_))
-            return cls(_Factored, Lambda, Omega, cache(lambda: _root(Omega)))
-        if isinstance(model, FullAROMA):
-            m, n = model.n_features_in_, model.n_object_features_in_
-            return cls(_Full, model.Sigma_.astype(np.float64, copy=False).reshape(m, n, m, n))
-        if needed:
-            raise TypeError(
-                "exploring needs a model that knows how sure it is (DiagonalAROMA, FactoredAROMA, FullAROMA or "
-                f"MomentAROMA), got {type(model).__name__}"
-            )
-        return None
-
-    def of(self, Q: Matrix) -> Spread:
-        """Give how far what these queries look for is spread."""
-        spread: Spread = self._kind(Q, *self._matrices)
-        return spread
 
 
 def query_vector(
@@ -101,14 +57,12 @@ def query_vector(
     """
     check_bilinear(model)
     Q = model._check_rows(queries)
-    wanted = np.asarray(model._queries_times_W(Q))
+    wanted = np.asarray(model._map_queries(Q))
     if explore is None:
         return wanted
     checks.check_choice(explore, "explore", ("thompson",))
-    spreads = Spreads.of_model(model, needed=True)
-    assert spreads is not None
-    how_far = checks.check_number(width, "width", at_least=0)
-    return np.asarray(wanted + how_far * spreads.of(Q).draw(checks.random_generator(random_state)))
+    check_has_distribution(model)
+    return np.asarray(model.sample_transform(queries, width, random_state))
 
 
 def check_bilinear(model: Any) -> None:
@@ -118,69 +72,7 @@ def check_bilinear(model: Any) -> None:
     model._check_is_fitted()
 
 
-class _Diagonal:
-    def __init__(self, Q: Matrix, Sigma: Any) -> None:
-        squares = _squares(Q)
-        if sparse.issparse(Sigma):  # cells that are not stored have variance 1
-            known = sparse.csr_array((Sigma.data - 1, Sigma.indices, Sigma.indptr), shape=Sigma.shape)
-            products = squares @ known
-            products = products.toarray() if sparse.issparse(products) else products
-            variances = products + np.asarray(squares.sum(axis=1)).reshape(-1, 1)
-        else:
-            variances = squares @ Sigma
-        self._variances = np.maximum(np.asarray(variances), 0)
-
-    def draw(self, generator: np.random.Generator) -> Array:
-        return np.asarray(np.sqrt(self._variances) * generator.standard_normal(self._variances.shape))
-
-    def stds(self, P: Matrix) -> Array:
-        return np.asarray(np.sqrt(np.maximum(np.asarray((_squares(P) @ self._variances.T).T), 0)))
-
-
-class _Factored:
-    def __init__(self, Q: Matrix, Lambda: Array, Omega: Array, root_of_Omega: Callable[[], Array]) -> None:
-        self._of_query, self._Omega, self._root = np.sqrt(_forms(Q, Lambda)), Omega, root_of_Omega
-
-    def draw(self, generator: np.random.Generator) -> Array:
-        z = generator.standard_normal((len(self._of_query), len(self._Omega)))
-        return np.asarray(self._of_query[:, np.newaxis] * (z @ self._root().T))
-
-    def stds(self, P: Matrix) -> Array:
-        return np.asarray(self._of_query[:, np.newaxis] * np.sqrt(_forms(P, self._Omega)))
-
-
-class _Full:
-    def __init__(self, Q: Matrix, Sigma: Array) -> None:
-        self._rows, self._Sigma = Q.toarray() if sparse.issparse(Q) else Q, Sigma
-
-    def draw(self, generator: np.random.Generator) -> Array:
-        z = generator.standard_normal((len(self._rows), self._Sigma.shape[1]))
-        return np.array([_root(C) @ one for C, one in zip(self._covariances(), z, strict=True)])
-
-    def stds(self, P: Matrix) -> Array:
-        return np.array([np.sqrt(_forms(P, C)) for C in self._covariances()])
-
-    def _covariances(self) -> Iterator[Array]:
-        """Give the covariance of what each query looks for; all at once could be large."""
-        for q in self._rows:
-            yield np.einsum("i,ijkl,k->jl", q, self._Sigma, q, optimize=True)
-
-
-def _squares(X: Matrix) -> Matrix:
-    return X.multiply(X).tocsr() if sparse.issparse(X) else X * X
-
-
-def _forms(X: Matrix, S: Array) -> Array:
-    """Give ``x'Sx`` for every row, and 0 where rounding leaves less."""
-    products = np.asarray(X @ S)
-    forms = X.multiply(products).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, products)
-    return np.asarray(np.maximum(np.asarray(forms).ravel(), 0))
-
-
-def _root(C: Array) -> Array:
-    """Give R with ``R R' = C``: by Cholesky, or by eigenvectors where directions have no variance left."""
-    try:
-        return np.asarray(linalg.cholesky(C, lower=True))
-    except linalg.LinAlgError:
-        values, vectors = linalg.eigh(C)
-        return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
+def check_has_distribution(model: Any) -> None:
+    """Refuse a model without a distribution over its scores."""
+    if not hasattr(model, "sample_transform"):
+        raise TypeError(f"explore needs a model with standard deviations, got {type(model).__name__}")

@@ -16,8 +16,9 @@ from scipy import sparse
 from .._utils import checks
 from .._utils.rows import Matrix, MatrixLike
 from ..learners import Fingerprint
+from ..learners.spread import Spread
 from .approximate import Neighbours
-from .explore import Spread, Spreads, check_bilinear, query_vector
+from .explore import check_bilinear, check_has_distribution, query_vector
 from .stores.memory import Collection, Ids, Piece, check_ids
 from .top_k import best_among, products
 
@@ -158,14 +159,16 @@ class Index:
         generator = checks.random_generator(random_state) if explore == "thompson" else None
         Q = self.model._check_rows(queries)
         self._check_width()
-        spreads = Spreads.of_model(self.model, needed=explore is not None)
+        if explore is not None:
+            check_has_distribution(self.model)
+        has_stds = hasattr(self.model, "similarity_std")
         parts = []
         for start in range(0, Q.shape[0], _QUERIES_AT_ONCE):
             some = Q[start : start + _QUERIES_AT_ONCE]
-            spread = None if spreads is None else spreads.of(some)
+            spread = self.model._spread(some) if has_stds else None
             parts.append(self._search(some, k, spread, explore, how_far, generator))
         ids, scores, stds = zip(*parts, strict=True)
-        return Found(np.concatenate(ids), np.concatenate(scores), None if spreads is None else np.concatenate(stds))
+        return Found(np.concatenate(ids), np.concatenate(scores), np.concatenate(stds) if has_stds else None)
 
     # -- inside -------------------------------------------------------------------------------------------
 
@@ -186,9 +189,9 @@ class Index:
         if k == 0:
             nothing = np.empty((Q.shape[0], 0))
             return Found(nothing.astype(np.int64), nothing, nothing)
-        ranked_by = wanted = self.model._queries_times_W(Q)
+        ranked_by = wanted = self.model._map_queries(Q)
         if generator is not None and spread is not None:
-            ranked_by = wanted + how_far * spread.draw(generator)
+            ranked_by = wanted + how_far * spread.sample(generator)
         ids = self._best(ranked_by, k, how_far, spread if explore == "ucb" and how_far else None)
         used, place = np.unique(ids, return_inverse=True)
         rows, place = self._collection.rows(used), place.reshape(ids.shape)

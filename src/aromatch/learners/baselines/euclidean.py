@@ -51,5 +51,5 @@ class Euclidean(MetricSimilarity):
     def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
         return {}
 
-    def _project(self, X: Matrix) -> Matrix:
+    def _map_queries(self, X: Matrix) -> Matrix:
         return X

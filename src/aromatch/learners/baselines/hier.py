@@ -97,12 +97,13 @@ class HIER(Similarity):
             if len(classes) == 2:  # scikit-learn keeps one row, for the difference of the two
                 coef, intercept = np.vstack([-coef, coef]) / 2, np.concatenate([-intercept, intercept]) / 2
             n_iter = np.array([classifier.n_iter_.max()], dtype=np.int64)
+            self._object_map_version = self.__dict__.get("_object_map_version", 0) + 1
             self._state = {"coef": np.ascontiguousarray(coef), "intercept": intercept, "S": S, "n_iter": n_iter}
         return self
 
-    def transform(self, X: MatrixLike) -> NDArray[Any]:
-        """Give the class probabilities of every row, classes in the order of the sorted labels."""
-        return self._probabilities(self._check_rows(X))
+    def transform(self, Q: MatrixLike) -> NDArray[Any]:
+        """Return the class probabilities of every query, classes in the order of the sorted labels."""
+        return np.asarray(super().transform(Q))
 
     @property
     def S_(self) -> NDArray[Any]:
@@ -155,6 +156,12 @@ class HIER(Similarity):
         coef = self._state["coef"]
         if square * max(1.0, float(np.vdot(coef, coef))) > LARGEST[FLOAT64]:
             raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in float64")
+
+    def _map_queries(self, Q: Matrix) -> NDArray[Any]:
+        return self._probabilities(Q)
+
+    def _map_objects(self, P: Matrix) -> NDArray[Any]:
+        return np.asarray(self._probabilities(P) @ self._state["S"])
 
     def _probabilities(self, X: Matrix) -> NDArray[Any]:
         scores = product(X, self._state["coef"].T) + self._state["intercept"]

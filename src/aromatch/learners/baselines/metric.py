@@ -7,7 +7,7 @@ With a positive semi-definite M and any L with ``M = L L'``::
 so that plain Euclidean distances between the rows of ``transform(X) = X @ L`` are the learned ones.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
-from ..._utils.rows import Matrix, MatrixLike, as_float64
+from ..._utils.rows import Matrix, as_float64
 from ..base import Similarity
 from ..inputs import FLOAT64, LARGEST, product, read_both
 
@@ -26,15 +26,13 @@ _PAIRS_AT_ONCE = 2**12
 class MetricSimilarity(Similarity):
     """A similarity with one matrix, ``M_ = L L'``; a subclass learns L."""
 
+    metric_: ClassVar[str] = "euclidean"
+
     @property
     def M_(self) -> NDArray[Any]:
         """The matrix of the metric, of shape (m, m): a copy."""
         L = self._array("L")
         return np.asarray(L @ L.T)
-
-    def transform(self, X: MatrixLike) -> Matrix:
-        """Give ``X @ L`` with ``M_ = L L'``: rows whose Euclidean distances are the learned ones."""
-        return self._project(self._check_rows(X))
 
     def _array(self, name: str) -> NDArray[Any]:
         check_is_fitted(self)
@@ -43,12 +41,15 @@ class MetricSimilarity(Similarity):
     def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
         return {"L": (m, m)}
 
-    def _project(self, X: Matrix) -> Matrix:
+    def _map_queries(self, X: Matrix) -> Matrix:
         return product(X, self._state["L"])
 
+    def _map_objects(self, P: Matrix) -> Matrix:
+        return self._map_queries(P)
+
     def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
-        left = self._project(as_float64(Q, "Q"))
-        right = left if P is Q else self._project(as_float64(P, "P"))
+        left = self._map_queries(as_float64(Q, "Q"))
+        right = left if P is Q else self._map_queries(as_float64(P, "P"))
         return np.asarray(0.0 - euclidean_distances(left, right, squared=True))
 
     def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
@@ -66,7 +67,7 @@ class MetricSimilarity(Similarity):
         out = np.empty(len(rows))
         for start in range(0, len(rows), _PAIRS_AT_ONCE):
             piece = slice(start, start + _PAIRS_AT_ONCE)
-            out[piece] = squares(self._project(differences(Q, P, rows[piece], others[piece])))
+            out[piece] = squares(self._map_queries(differences(Q, P, rows[piece], others[piece])))
         return out
 
     def _check_square(self, square: float) -> None:

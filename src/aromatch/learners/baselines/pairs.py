@@ -115,6 +115,7 @@ class PairMetric(MetricSimilarity):
         kept = self._learn(M, differences(X, X, pairs[:, 0], pairs[:, 1]), is_similar, near, far)
         # In C order, as a file holds it: BLAS rounds products of transposed arrays differently.
         L = np.ascontiguousarray(linalg.cholesky((M + M.T) / 2, lower=True))
+        self._object_map_version = self.__dict__.get("_object_map_version", 0) + 1
         self._state = {"L": L, "bounds": np.array([near, far]), **kept}
 
     # -- inside -------------------------------------------------------------------------------------------

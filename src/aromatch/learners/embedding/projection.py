@@ -37,6 +37,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._utils import checks
 from ..._utils.rows import Matrix, MatrixLike
 from ..base import Similarity
+from ..contributions import Contributions, nonzero_values
 from ..inputs import FLOAT64, LARGEST, check_triplets, product, read_both, read_triplets
 from ..moment.triplet_graph import Graph
 from .refinement import LOWEST_TEMPERATURE, refined
@@ -95,14 +96,23 @@ class Projection(Similarity):
         self._check_is_fitted()
         return self._state["signs"].copy()
 
-    def transform(self, X: MatrixLike) -> Array:
-        """Give ``X @ L_``, each row divided by its norm, or a power of it, when normalised.
+    def transform(self, Q: MatrixLike) -> Array:
+        """Return ``Q @ L_``, each row divided by its norm, or a power of it, when normalised.
 
         For "psd" the inner products of these rows are the similarity (cosines when normalised), so queries and objects
         are treated alike, and anything that works with vectors can take them. For "symmetric" a coordinate with the
         sign -1 counts against.
         """
-        return self._embed(self._check_rows(X))
+        return np.asarray(super().transform(Q))
+
+    def explain_pair(self, q: MatrixLike, p: MatrixLike) -> Contributions:
+        """Return the contribution of every pair of non-zero features to the score of q and p."""
+        (i, left), (j, right) = (nonzero_values(row) for row in self._check_both(q, p))
+        L, power = self.L_, float(self.normalize)
+        norms = np.array([np.linalg.norm(left @ L[i]), np.linalg.norm(right @ L[j])]) ** power
+        scale = 1 / float(np.prod(norms)) if norms.all() else 0.0
+        cells = np.asarray((L[i] * self.signs_) @ L[j].T * scale)
+        return Contributions(i, j, cells * np.outer(left, right), None)
 
     def refine(
         self,
@@ -235,6 +245,12 @@ class Projection(Similarity):
     @property
     def _n_features_out(self) -> int:
         return len(self._state["signs"])
+
+    def _map_queries(self, Q: Matrix) -> Array:
+        return self._embed(Q)
+
+    def _map_objects(self, P: Matrix) -> Array:
+        return np.asarray(self._embed(P) * self._state["signs"])
 
     def _embed(self, X: Matrix) -> Array:
         check_kind(self.kind, self.normalize)

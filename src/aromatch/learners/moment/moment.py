@@ -50,6 +50,7 @@ from ...kernels.moments import add_sums
 from ...kernels.rows import RowView
 from ...triplets import LabelSampler
 from ..inputs import FLOAT64, Block, product
+from ..spread import FactoredSpread
 from ..triplet import TripletLearner
 from . import sums
 from . import triplet_graph as judgement_graph
@@ -323,13 +324,19 @@ class MomentAROMA(TripletLearner):
     def _precision(self) -> np.dtype[Any]:
         return FLOAT64
 
-    def _queries_times_W(self, Q: Matrix) -> Array:
+    def _map_queries(self, Q: Matrix) -> Array:
         return product(Q, self._solution.W)
 
     def _forms(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> Array:
         out = np.empty(len(numbers))
         forms(queries, objects, numbers, self._solution.W, False, False, out)
         return out
+
+    def _spread(self, Q: Matrix) -> FactoredSpread:
+        return FactoredSpread(Q, self._solution.Lambda, self._solution.Omega)
+
+    def _cell_variances(self, i: NDArray[Any], j: NDArray[Any]) -> NDArray[Any]:
+        return np.outer(np.diagonal(self._solution.Lambda)[i], np.diagonal(self._solution.Omega)[j])
 
     def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> Array:
         of_query, of_object = np.empty(len(numbers)), np.empty(len(numbers))

@@ -169,9 +169,9 @@ class CellLearner(OnlineLearner):
         tables = _tables(cells, state["columns"], state["indptr"], n, f"The state of {type(self).__name__}")
         return {**tables, "start": state["start"], "counts": state["counts"]}
 
-    def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
+    def _map_queries(self, Q: Matrix) -> NDArray[Any]:
         if not self._has_touched_cells:
-            return super()._queries_times_W(Q)
+            return super()._map_queries(Q)
         itemsize = self._state["W"].itemsize
         what = f"{Q.shape[0]} queries times W of {self.n_object_features_in_} columns"
         checks.check_fits_in_memory(Q.shape[0] * self.n_object_features_in_ * itemsize, what)

@@ -28,7 +28,9 @@ from ..._utils.rows import Matrix, read_all
 from ...kernels import diagonal, touched
 from ...kernels.bilinear import products
 from ...kernels.rows import RowView
+from ..contributions import cells_of
 from ..inputs import Block, check_dtype, product, write_initial
+from ..spread import DiagonalSpread
 from .cells import CellLearner
 from .forgetting import nearer_to_one
 
@@ -167,9 +169,9 @@ class DiagonalAROMA(CellLearner):
             return self._learn_touched(block, touched.learn_diagonal, *settings)
         return diagonal.learn(*block, self._state["cells"], *settings, self._state["counts"])
 
-    def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
+    def _map_queries(self, Q: Matrix) -> NDArray[Any]:
         if self._has_touched_cells:
-            return super()._queries_times_W(Q)
+            return super()._map_queries(Q)
         W = self._matrix("W")
         out = np.empty((Q.shape[0], W.shape[1]), dtype=W.dtype)
         if (Q.nnz if sparse.issparse(Q) else Q.size) <= 8 * W.shape[0]:  # too few for a copy of W to pay
@@ -179,6 +181,12 @@ class DiagonalAROMA(CellLearner):
             piece = slice(start, start + _COLUMNS_AT_ONCE)
             out[:, piece] = product(Q, np.ascontiguousarray(W[:, piece]))
         return out
+
+    def _spread(self, Q: Matrix) -> DiagonalSpread:
+        return DiagonalSpread(Q, self.Sigma_.astype(np.float64, copy=False))
+
+    def _cell_variances(self, i: NDArray[Any], j: NDArray[Any]) -> NDArray[Any]:
+        return cells_of(self.Sigma_, i, j, 1.0)
 
     def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
         return self._forms_of("Sigma", 1.0, 1.0, True, queries, objects, numbers)

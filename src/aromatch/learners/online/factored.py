@@ -36,10 +36,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._utils import checks
+from ..._utils.rows import Matrix
 from ...kernels import blocked, factored
 from ...kernels.bilinear import quadratic_forms
 from ...kernels.rows import RowView
 from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
+from ..spread import FactoredSpread
 from . import pending
 from .forgetting import nearer_to_identity
 from .online import OnlineLearner
@@ -199,6 +201,12 @@ class FactoredAROMA(OnlineLearner):
             root = np.sqrt(steps[:, 2:]) * b if name == "Omega" else np.sqrt(steps[:, 1:2]) * a
             array -= root.T @ root
         return array
+
+    def _spread(self, Q: Matrix) -> FactoredSpread:
+        return FactoredSpread(Q, *(S.astype(np.float64, copy=False) for S in (self.Lambda_, self.Omega_)))
+
+    def _cell_variances(self, i: NDArray[Any], j: NDArray[Any]) -> NDArray[Any]:
+        return np.outer(np.diagonal(self.Lambda_)[i], np.diagonal(self.Omega_)[j])
 
     def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
         Omega, Lambda = self._state["Omega"], self._state["Lambda"]

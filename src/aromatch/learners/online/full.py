@@ -18,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._utils import checks
+from ..._utils.rows import Matrix
 from ...kernels import full
 from ...kernels.rows import RowView
 from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
+from ..spread import FullSpread
 from .forgetting import nearer_to_identity
 from .online import OnlineLearner
 
@@ -136,6 +138,13 @@ class FullAROMA(OnlineLearner):
 
     def _widened(self, rate: float) -> dict[str, NDArray[Any]]:
         return {**self._state, "Sigma": nearer_to_identity(self._state["Sigma"], rate)}
+
+    def _spread(self, Q: Matrix) -> FullSpread:
+        m, n = self.n_features_in_, self.n_object_features_in_
+        return FullSpread(Q, self.Sigma_.astype(np.float64, copy=False).reshape(m, n, m, n))
+
+    def _cell_variances(self, i: NDArray[Any], j: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(np.diagonal(self.Sigma_)[i[:, np.newaxis] * self.n_object_features_in_ + j])
 
     def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
         Sigma = self._state["Sigma"]

@@ -142,7 +142,7 @@ class OnlineLearner(TripletLearner):
         write_initial(self.init, state["W"])
         return {**state, "counts": np.zeros(self._shapes(m, n)["counts"], dtype=np.int64)}
 
-    def _queries_times_W(self, Q: Matrix) -> NDArray[Any]:
+    def _map_queries(self, Q: Matrix) -> NDArray[Any]:
         wanted = product(Q, self._matrix("W"))
         a, b, steps = pending.terms(self._state)
         if len(a):
