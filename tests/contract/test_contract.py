@@ -385,7 +385,7 @@ def test_weights_stay_with_their_triplets_when_a_call_is_cut_into_pieces(learner
         rng.random(50),
     )
     whole = learner(init="zero").fit_triplets(triplets, Q, P, sample_weight=weights)
-    monkeypatch.setattr(triplet_learners, "pieces", lambda n: (slice(i, i + 1) for i in range(n)))
+    monkeypatch.setattr(triplet_learners, "timed_chunks", lambda n: (slice(i, i + 1) for i in range(n)))
     pieces = learner(init="zero").fit_triplets(triplets, Q, P, sample_weight=weights)
     np.testing.assert_array_equal(pieces.W_, whole.W_)
     assert pieces.n_updates_ == whole.n_updates_

@@ -304,7 +304,7 @@ def test_scores_and_deviations_with_pending_updates_do_not_depend_on_how_many_pa
     model = am.FactoredAROMA().fit_triplets(np.array([[0, 1, 2]]), Q, P)
     assert model._state["counts"][3] == 1
     whole = model.margins(triplets, Q, P), model.margin_std(triplets, Q, P), model.pair_std(Q, P)
-    monkeypatch.setattr(triplet, "pieces", lambda n: (slice(i, i + 8) for i in range(0, n, 8)))
+    monkeypatch.setattr(triplet, "timed_chunks", lambda n: (slice(i, i + 8) for i in range(0, n, 8)))
     pieces = model.margins(triplets, Q, P), model.margin_std(triplets, Q, P), model.pair_std(Q, P)
     for found, expected in zip(pieces, whole, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)

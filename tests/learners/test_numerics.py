@@ -261,7 +261,9 @@ def test_fit_refuses_scales_that_rounding_cannot_carry(learner):
 
 
 def test_the_triplet_that_used_up_the_covariance_is_named_by_its_number_in_the_whole_call(monkeypatch):
-    monkeypatch.setattr(triplet, "pieces", lambda n: (slice(i, i + 1) for i in range(n)))  # a kernel call for each
+    monkeypatch.setattr(
+        triplet, "timed_chunks", lambda n: (slice(i, i + 1) for i in range(n))
+    )  # a kernel call for each
     model = am.FactoredAROMA().fit_triplets([[0, 1, 2]], np.eye(3))
     model._state["Lambda"][0, 0] = -1.0  # as rounding could leave it
     with pytest.raises(NumericalError, match="triplet 2: rounding has used up the covariance"):

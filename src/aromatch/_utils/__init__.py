@@ -1,1 +1,1 @@
-"""Shared utilities: argument checks, rows of matrices, progress bars."""
+"""Shared utilities: argument checks, rows of matrices, chunks, progress bars."""

@@ -14,7 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._utils import checks
-from .._utils.progress import pieces, progress_bar
+from .._utils.chunks import timed_chunks
+from .._utils.progress import progress_bar
 from .._utils.rows import Matrix, MatrixLike, ReadRows, as_matrix, check_structure, read_all, read_single_row
 from ..exceptions import NumericalError
 from ..kernels.rows import RowView
@@ -492,7 +493,7 @@ class TripletLearner(Similarity):
         check_scale(block, query_square, object_square, r, precision, limit, type(self).__name__)
 
     def _learn_in_pieces(self, block: Block, advance: Callable[[int], None], kept: str, first: int = 0) -> None:
-        for piece in pieces(len(block.triplets)):
+        for piece in timed_chunks(len(block.triplets)):
             triplets, weights = block.triplets[piece], block.weights
             learned = self._learn(
                 block._replace(triplets=triplets, weights=None if weights is None else weights[piece])
@@ -520,7 +521,7 @@ class TripletLearner(Similarity):
         rows = read_both(Q, P, numbers)
         self._check_square(max(rows.query_square, rows.object_square))
         out = np.empty(len(numbers), dtype=self._precision)
-        for piece in pieces(len(numbers)):
+        for piece in timed_chunks(len(numbers)):
             out[piece] = compute(rows.queries, rows.objects, rows.numbers[piece])
         return out
 

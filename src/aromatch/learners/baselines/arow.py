@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._utils import checks
-from ..._utils.progress import pieces
+from ..._utils.chunks import timed_chunks
 from ..._utils.rows import MatrixLike, check_structure, read_all
 from ...exceptions import NumericalError
 from ...kernels.full import learn_labels
@@ -130,7 +130,7 @@ class AROW(ClassifierMixin, BaseEstimator):
                     f"{dtype}; scale the rows down or raise r"
                 )
             has_begun = True
-            for piece in pieces(len(signs)):
+            for piece in timed_chunks(len(signs)):
                 learned = learn_labels(view, piece.start, signs[piece], self._w, self._Sigma, is_diagonal, r)
                 if learned < len(signs[piece]):
                     at = piece.start + learned
