@@ -34,27 +34,27 @@ format: $(READY)  ## put the code in its standard form
 	$(BIN)/ruff format .
 
 bench: $(READY)  ## measure speed and memory against plain loops
-	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python -m benchmarks.speed
 
 adapter-speed: $(READY)  ## measure what a search and a judgement cost the more was judged, against a bare scan
-	$(BIN)/python benchmarks/adapter_speed.py
+	$(BIN)/python -m benchmarks.speed.adapter
 
 quality: $(READY)  ## measure rankings against other ways to learn them; takes long, and installs torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[quality]'
-	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python -m benchmarks.quality
 
 feedback: $(READY)  ## measure whether search that learns from judgements gets better, and never worse; takes long
-	$(BIN)/python benchmarks/feedback.py
+	$(BIN)/python -m benchmarks.feedback
 
 exploration: $(READY)  ## measure whether exploring pays in a stream of searches with clicks
-	$(BIN)/python benchmarks/exploration.py
+	$(BIN)/python -m benchmarks.exploration
 
 calibration: $(READY)  ## measure whether probabilities come true
-	$(BIN)/python benchmarks/calibration.py
+	$(BIN)/python -m benchmarks.calibration
 
 studies: $(READY)  ## measure what learning from comparisons is good for, on six questions; takes long, and installs torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[quality]'
-	$(BIN)/python benchmarks/studies/all.py
+	$(BIN)/python -m benchmarks.studies
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

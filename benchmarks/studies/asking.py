@@ -1,6 +1,6 @@
 """Which comparison should be asked next? How many judgements each way to ask needs for the same quality.
 
-    python benchmarks/studies/asking.py
+    python -m benchmarks.studies.asking
 
 f-AROMA knows the inner product and asks for judgements, a few at a time, out of some thousand candidates that are drawn
 from a pool anew each time; it does not see which of the two objects is the better one. Then it learns the answers.
@@ -20,15 +20,15 @@ import sys
 from typing import ClassVar
 
 import numpy as np
-import study
-from materials import materials
-from quality_collections import split_of
 from scipy.special import ndtr
-from study import SEED, named, table
 
 import aromatch as am
 from aromatch.evaluation import evaluate_retrieval
 from aromatch.search import suggest_comparisons
+from benchmarks.shared.collections import split_of
+from benchmarks.shared.materials import materials
+from benchmarks.studies import study
+from benchmarks.studies.study import SEED, named, table
 
 NAME = "asking"
 TITLE = "Which comparison to ask next"

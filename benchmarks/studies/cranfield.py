@@ -1,6 +1,6 @@
 """Do judgements of some queries help other queries? Cranfield, five folds over the queries.
 
-    python benchmarks/studies/cranfield.py
+    python -m benchmarks.studies.cranfield
 
 The judgements of four folds teach, the queries of the fifth are searched, and every query is in the fifth once.
 Settings are chosen by nDCG@10 inside the four: three teach, one is searched, each in turn. Terms, their weights and
@@ -17,15 +17,15 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import study
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer, TfidfTransformer
 from sklearn.preprocessing import normalize
-from study import SEED, chance, chosen, compare, mean_over_splits, named, table
 
 import aromatch as am
 from aromatch.datasets import data_folder
+from benchmarks.studies import study
+from benchmarks.studies.study import SEED, chosen, compare, mean_over_splits, named, p_value, table
 
 NAME = "cranfield"
 TITLE = "Judgements of some queries help others"
@@ -269,7 +269,7 @@ def section(found):
     def told(method, base, measure="nDCG@10"):
         difference, p = methods[method]["against"][base][measure]
         ahead = "not tell apart from" if p > 0.05 else "ahead of" if difference > 0 else "behind"
-        return ahead, f"{difference:+.3f}, {chance(p)}"
+        return ahead, f"{difference:+.3f}, {p_value(p)}"
 
     def mean(method, measure="nDCG@10"):
         return f"{np.mean(methods[method]['folds'][measure]):.3f}"
@@ -299,7 +299,7 @@ def section(found):
         base = BASES[METHODS[method][0]]
         compared = [(base, "nDCG@10"), (base, "mAP"), ("BM25", "nDCG@10"), ("BM25", "mAP")]
         against = [one["against"].get(rival, {}).get(m) for rival, m in compared]
-        tests = [f"{test[0]:+.3f} ({chance(test[1])})" if test else "" for test in against]
+        tests = [f"{test[0]:+.3f} ({p_value(test[1])})" if test else "" for test in against]
         rows.append([method, *(mean_over_splits(one["folds"][m]) for m in MEASURES), *tests, chosen(one["settings"])])
     less = [f"{m} less {rival}" for rival in ("its cosine", "BM25") for m in MEASURES]
     heads = ["search", *MEASURES, *less, "chosen (folds)"]

@@ -1,6 +1,6 @@
 """What should one learn on sentence embeddings? BANKING77: quality against triplets, time to learn, and size.
 
-    python benchmarks/studies/embeddings.py         needs torch: pip install 'aromatch[quality]'
+    python -m benchmarks.studies.embeddings         needs torch: pip install 'aromatch[quality]'
 
 Rows are 384 numbers of a sentence encoder, classes are 77 intents. A test question looks for other test questions with
 its intent. Learners from triplets get triplets drawn from the labels. LDA sees the labels. The query adapter is what
@@ -17,13 +17,13 @@ from itertools import islice
 from time import process_time
 
 import numpy as np
-import study
-from quality_collections import split_of
-from quality_methods import Embedded, cosine, dense, lda, moment_chosen
-from study import SEED, chance, chosen, compare, gathered, mean_over_splits, named, table
 
 import aromatch as am
 from aromatch.evaluation import evaluate_retrieval
+from benchmarks.quality.methods import Embedded, cosine, dense, lda, moment_chosen
+from benchmarks.shared.collections import split_of
+from benchmarks.studies import study
+from benchmarks.studies.study import SEED, chosen, compare, gathered, mean_over_splits, named, p_value, table
 
 NAME = "embeddings"
 TITLE = "Embeddings"
@@ -177,7 +177,7 @@ def section(found):
     def against(name, n=last):
         difference, p = found["tests"][n][name]
         word = "not told apart" if p > 0.05 else "ahead" if difference > 0 else "behind"
-        return f"{word}: {difference:+.3f}, {chance(p)}"
+        return f"{word}: {difference:+.3f}, {p_value(p)}"
 
     best_few = max(online_ones, key=lambda name: mean(name, n=few))
     lines = [
@@ -203,7 +203,7 @@ def section(found):
                 name,
                 METHODS[name][0],
                 *(mean_over_splits(values[m]) for m in MEASURES),
-                f"{test[0]:+.3f} ({chance(test[1])})" if test else "",
+                f"{test[0]:+.3f} ({p_value(test[1])})" if test else "",
                 f"{mean(name, 'seconds'):.1f}",
                 f"{mean(name, 'numbers'):,.0f}",
                 chosen(found["settings"][name]),

@@ -1,6 +1,6 @@
 """Are the standard deviations honest? What P(margin > 0) says, against held-out comparisons.
 
-    python benchmarks/studies/honesty.py
+    python -m benchmarks.studies.honesty
 
 A learned distribution says that the margin of a comparison is normal, with a mean and a standard deviation, so that the
 first object is better with the probability ``Phi(margin / std)``. d- and f-AROMA learn from comparisons of the training
@@ -15,15 +15,15 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-import study
-from quality_collections import COLLECTIONS, split_of
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
-from study import SEED, gathered, mean_over_splits, named, table
 
 import aromatch as am
 from aromatch.evaluation import reliability
+from benchmarks.shared.collections import COLLECTIONS, split_of
+from benchmarks.studies import study
+from benchmarks.studies.study import SEED, gathered, mean_over_splits, named, table
 
 NAME = "honesty"
 TITLE = "Calibration"

@@ -1,6 +1,6 @@
 """Is AROMA, with classes for objects, a good classifier? 20 Newsgroups, one pass over the training part.
 
-    python benchmarks/studies/multiclass.py
+    python -m benchmarks.studies.multiclass
 
 Objects are the 20 groups as unit vectors, so that W has a column of weights for each group, all learned together. A
 post gives triplets: its own group is better than the others, than the strongest of them, or than the three strongest.
@@ -15,12 +15,12 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-import study
-from quality_collections import split_of
 from sklearn.linear_model import LogisticRegression, SGDClassifier
-from study import SEED, chance, chosen, compare, gathered, mean_over_splits, named, table
 
 import aromatch as am
+from benchmarks.shared.collections import split_of
+from benchmarks.studies import study
+from benchmarks.studies.study import SEED, chosen, compare, gathered, mean_over_splits, named, p_value, table
 
 NAME = "multiclass"
 TITLE = "Multi-class"
@@ -211,7 +211,7 @@ def against(test):
     """Tell a difference and whether it could be chance."""
     difference, p = test
     word = "the same within chance" if p > 0.05 else "more" if difference > 0 else "less"
-    return f"{word}: {difference:+.3f}, {chance(p)}"
+    return f"{word}: {difference:+.3f}, {p_value(p)}"
 
 
 def section(found):

@@ -1,6 +1,6 @@
 """Can a query find its object in a space with other features? English captions look for their German translations.
 
-    python benchmarks/studies/spaces.py
+    python -m benchmarks.studies.spaces
 
 multi30k: 29,000 pairs of captions teach, 1,014 are for choosing settings, and each of 1,000 English test captions looks
 for its translation among the 1,000 German ones. Each language has its own terms, 2,000 and 3,000, so that W is a map
@@ -21,13 +21,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import study
 from scipy import linalg, sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
-from study import SEED, chance, chosen, compare, gathered, mean_over_splits, named, table
 
 import aromatch as am
 from aromatch.datasets import data_folder
+from benchmarks.studies import study
+from benchmarks.studies.study import SEED, chosen, compare, gathered, mean_over_splits, named, p_value, table
 
 NAME = "spaces"
 TITLE = "Different spaces"
@@ -228,14 +228,14 @@ def section(found):
         if n != most:
             name = max(learners, key=lambda one: np.mean(at[n][one]["MRR"]))
             gap, chance_of = found["tests"][n][name]
-            few.append(f"{int(n):,} pairs {gap:+.3f} ({name}, {chance(chance_of)})")
+            few.append(f"{int(n):,} pairs {gap:+.3f} ({name}, {p_value(chance_of)})")
     lines = [
         "**Can an English caption find its German translation, each language with its own terms? "
         f"{answer}:** {best} puts the right one of {found['n_test']:,} first for "
         f"{100 * np.mean(full[best]['recall@1']):.1f} % of the captions, against "
         f"{100 * found['chance']['recall@1']:.1f} % by chance and {100 * np.mean(full[shared]['recall@1']):.1f} % by "
         f"the {shared}. It is {against} a ridge regression ({tests['against']}), which has "
-        f"{100 * np.mean(full[tests['against']]['recall@1']):.1f} %: {difference:+.3f} in MRR, {chance(p)}. "
+        f"{100 * np.mean(full[tests['against']]['recall@1']):.1f} %: {difference:+.3f} in MRR, {p_value(p)}. "
         f"With fewer pairs the best learner's MRR less that of the best ridge is: {'; '.join(few)}.",
         "",
         f"multi30k, {int(most):,} pairs, {terms} terms, {N_TRIPLETS:,} triplets; five splits with standard errors.",
@@ -244,7 +244,7 @@ def section(found):
     rows = [["chance", *(f"{found['chance'][m]:.3f}" for m in MEASURES), "", ""]]
     for name, values in full.items():
         test = tests.get(name) if name != "against" else None
-        less = f"{test[0]:+.3f} ({chance(test[1])})" if test else ""
+        less = f"{test[0]:+.3f} ({p_value(test[1])})" if test else ""
         settings = chosen(found["settings"][most][name])
         rows.append([name, *(mean_over_splits(values[m]) for m in MEASURES), less, settings])
     lines += table(["search", *MEASURES, "MRR less ridge", "chosen (splits)"], rows)

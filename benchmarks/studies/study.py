@@ -1,57 +1,46 @@
-"""What all studies share: where results are kept, how a study runs alone, and how its numbers are put into words.
+"""Running a study, and putting its numbers into a page.
 
-A study is a module with `NAME`, `TITLE`, `cells()` (by name, a function and its arguments), `summary(results)` (a plain
-dict of what the cells found), `section(found)` (lines of the page, the answer first) and `draw(found, folder)`.
+A study is a module with `NAME`, `TITLE`, `cells()` (a function and its arguments, by the key of the cell),
+`summary(results)` (a plain dict computed from the cells), `section(found)` (lines of the page, the answer first) and
+`draw(found, folder)`.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import re
-import sys
-from pathlib import Path
-
-if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BLAS
-    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
-sys.path.insert(0, str(Path(__file__).parent.parent))  # the other benchmarks, whose parts the studies use
-
-import numpy as np
-from kept_cells import computed, named
-from quality_collections import RESULTS, SEED
 
 from aromatch.paper.statistics import compare, mean_over_splits
+from benchmarks.shared.collections import RESULTS, SEED
+from benchmarks.shared.kept_cells import computed, named
+from benchmarks.shared.report import panels, parser_of, table
 
-__all__ = ["RESULTS", "SEED", "compare", "mean_over_splits", "named"]
+__all__ = ["RESULTS", "SEED", "compare", "mean_over_splits", "named", "panels", "table"]
 
-KEPT = RESULTS / "studies.json"
+STORED = RESULTS / "studies.json"
 
 
 def run(study, n_jobs):
-    """Compute what is not kept of a study; give its plain dict of results."""
-    return study.summary(computed(study.cells(), n_jobs, f"{study.NAME}: cells", KEPT))
+    """Compute the missing cells of a study; return its summary."""
+    return study.summary(computed(study.cells(), n_jobs, f"{study.NAME}: cells", STORED))
 
 
-def kept(study):
-    """Give the results of a study that is complete in the file; None for another."""
-    found = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+def stored(study):
+    """Return the summary of a study whose cells are all stored; None for any other."""
+    found = json.loads(STORED.read_text()) if STORED.exists() else {}
     names = study.cells()
     return study.summary([found[name] for name in names]) if all(name in found for name in names) else None
 
 
 def main(study):
-    """Run one study alone, print what it found, and draw its figure."""
-    parser = argparse.ArgumentParser(description=study.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
-    found = run(study, parser.parse_args().jobs)
+    """Run one study, print its section of the page, and draw its figure."""
+    found = run(study, parser_of(study.__doc__).parse_args().jobs)
     study.draw(found, RESULTS)
     print("\n".join(study.section(found)))
     return found
 
 
 def gathered(cells, *keys):
-    """Put the measures of cells into lists, one value a cell, by the values that the cells have for the keys."""
+    """Return nested dicts of measures: one level per key, and a list with the value of each cell."""
     lists = {}
     for cell in cells:
         here = lists
@@ -62,35 +51,13 @@ def gathered(cells, *keys):
     return lists
 
 
-def table(heads, rows):
-    """Write a table: words to the left, numbers to the right."""
-    texts = [[str(value) for value in row] for row in rows]
-    aligned = [
-        "---:" if any(re.match(r"[-+\d]", cell) for cell in column) else "---" for column in zip(*texts, strict=True)
-    ]
-    return ["", *(f"| {' | '.join(row)} |" for row in (heads, aligned, *texts)), ""]
-
-
-def chance(p):
-    """Put the p of a test into words."""
+def p_value(p):
+    """Format the p-value of a test."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
 
 
 def chosen(settings):
-    """Tell what was chosen, and how often when not always the same."""
+    """Format the chosen settings, with their counts if they differ between splits."""
     texts = [", ".join(f"{name} {value}" for name, value in one.items()) for one in settings]
     counts = {text: texts.count(text) for text in dict.fromkeys(texts)}
     return "; ".join(text if n == len(texts) else f"{text} ({n})" for text, n in counts.items())
-
-
-def panels(n, width=4.6, height=3.6):
-    """Give a figure with n panels side by side."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width * n, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = np.atleast_1d(figure.subplots(1, n))
-    for axis in axes:
-        axis.grid(alpha=0.25, linewidth=0.5)
-    return figure, axes

@@ -1,45 +1,37 @@
 """The comparison of `make quality`, on rows so few that it takes seconds."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from aromatch.paper.splits import Split
+from benchmarks.quality import experiment, page, sampling
+from benchmarks.quality.methods import METHODS
+from benchmarks.shared import collections
 from grouped_rows import groups
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture
-def quality(monkeypatch):
+def toy_collection(monkeypatch):
     """The benchmark with one small collection."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import quality
-    import quality_collections
 
     def split_of(name, number):
         X, y, X_test, y_test = groups(n_rows=160, n_groups=4, width=12, spread=0.4)
         order = np.random.default_rng(number).permutation(160)
         return Split(X[order], y[order].astype(str), X_test, y_test.astype(str))
 
-    toy = quality_collections.Collection("Toy", (150, 300), {"P@1": 0.1, "P@10": 0.9999}, 300)
-    monkeypatch.setitem(quality_collections.COLLECTIONS, "toy", toy)
-    monkeypatch.setattr(quality, "split_of", split_of)
-    monkeypatch.setattr(quality, "N_TO_CHOOSE", 200)
-    yield quality
-    for name in [name for name in sys.modules if name.startswith("quality")]:
-        del sys.modules[name]
+    toy = collections.Collection("Toy", (150, 300), {"P@1": 0.1, "P@10": 0.9999}, 300)
+    monkeypatch.setitem(collections.COLLECTIONS, "toy", toy)
+    monkeypatch.setattr(experiment, "split_of", split_of)
+    monkeypatch.setattr(experiment, "N_TO_CHOOSE", 200)
 
 
-def without_torch(quality):
-    return [method for method in quality.METHODS if "torch" not in method.name]
+def without_torch():
+    return [method for method in METHODS if "torch" not in method.name]
 
 
-def test_every_method_is_tuned_learns_is_judged_and_told_of(quality):
-    methods = without_torch(quality)
-    cells = [quality.compute("toy", number, method.name) for number in range(2) for method in methods]
+def test_every_method_is_tuned_learns_is_judged_and_told_of(toy_collection):
+    methods = without_torch()
+    cells = [experiment.compute("toy", number, method.name) for number in range(2) for method in methods]
     for cell in cells:
         method = next(method for method in methods if method.name == cell["method"])
         assert cell["setting"] in method.settings
@@ -53,54 +45,46 @@ def test_every_method_is_tuned_learns_is_judged_and_told_of(quality):
     for ours in ("MomentAROMA refined", "spectral refined", "best projection"):
         assert next(cell for cell in cells if cell["method"] == ours)["found"][-1]["mAP"] > of_cosine["mAP"]
     chosen = {cell["method"]: cell["setting"] for cell in cells if cell["split"] == 0}
-    times = quality.compute_times("toy", chosen)
+    times = experiment.compute_times("toy", chosen)
     assert all(seconds > 0 for each in times["seconds"].values() for seconds in each)
-    page = quality.make_page(quality.Results(cells, [times]), [], {"aromatch": "0"})
+    text = page.make_page(page.Results(cells, [times]), [], {"aromatch": "0"})
     for method in methods:
-        assert f"\n| {method.name} | " in page
-    assert "(bar 0.10, reached by 0." in page
-    assert "(bar 1.00, missed by 0." in page
-    assert "Along a stream" in page
+        assert f"\n| {method.name} | " in text
+    assert "(bar 0.10, reached by 0." in text
+    assert "(bar 1.00, missed by 0." in text
+    assert "Along a stream" in text
 
 
-def test_ways_to_draw_are_compared(quality):
-    import quality_sampling
-
-    samplers = {"uniform": quality_sampling.uniform, "near": quality_sampling.harder(0, 5)}
-    quality.SAMPLERS.update(samplers)
-    cells = [quality.compute_sampling("toy", 0, name) for name in samplers]
-    assert all(set(cell["found"]) == set(quality_sampling.LEARNERS) for cell in cells)
+def test_ways_to_draw_are_compared(toy_collection, monkeypatch):
+    samplers = {"uniform": sampling.uniform, "near": sampling.harder(0, 5)}
+    monkeypatch.setattr(experiment, "SAMPLERS", samplers)
+    cells = [experiment.compute_sampling("toy", 0, name) for name in samplers]
+    assert all(set(cell["found"]) == set(sampling.LEARNERS) for cell in cells)
     assert cells[0]["found"] != cells[1]["found"]
 
 
-def test_the_quickest_that_is_ahead_is_named_with_what_it_takes_of_the_time(quality):
-    import quality_page
-
+def test_the_quickest_that_is_ahead_is_named_with_what_it_takes_of_the_time(toy_collection):
     def cells(method, values):
-        found = [
-            {"n_triplets": n, **dict.fromkeys(quality.MEASURES, v)} for n, v in zip((150, 300), values, strict=True)
-        ]
+        found = [{"n_triplets": n, **dict.fromkeys(page.MEASURES, v)} for n, v in zip((150, 300), values, strict=True)]
         return {"collection": "toy", "method": method, "found": found, "setting": {}, "test_ratio": 0.5}
 
     torch = "two towers (torch)"
     found = [cells(torch, (0.5, 0.6)), cells("MomentAROMA", (0.59, 0.7)), cells("MomentAROMA refined", (0.6, 0.8))]
     seconds = {torch: [10.0, 20.0], "MomentAROMA": [1.0, 5.0], "MomentAROMA refined": [4.0, 8.0]}
-    results = quality.Results(found, [{"collection": "toy", "seconds": seconds}])
-    told = quality_page.quickest_ahead(results, "toy", torch, 300)
+    results = page.Results(found, [{"collection": "toy", "seconds": seconds}])
+    told = page.quickest_ahead(results, "toy", torch, 300)
     assert "is MomentAROMA refined from 150 of them, which takes 1/5.0 of its seconds" in told
     found[0] = cells(torch, (0.5, 0.9))
-    results = quality.Results(found, [{"collection": "toy", "seconds": seconds}])
-    assert quality_page.quickest_ahead(results, "toy", torch, 300).startswith(f"None is ahead of {torch}")
+    results = page.Results(found, [{"collection": "toy", "seconds": seconds}])
+    assert page.quickest_ahead(results, "toy", torch, 300).startswith(f"None is ahead of {torch}")
 
 
 @pytest.mark.parametrize("sampler", ["balanced", "harder"])
-def test_draws_are_triplets_of_labels_and_harder_ones_are_near(quality, sampler):
-    import quality_sampling
-
-    split = quality.split_of("toy", 0)
+def test_draws_are_triplets_of_labels_and_harder_ones_are_near(toy_collection, sampler):
+    split = experiment.split_of("toy", 0)
     y = np.concatenate([split.y[:40], np.repeat(split.y[0], 30)])  # one class is larger
     X = np.concatenate([split.X[:40], split.X[:30]])
-    draw = quality_sampling.balanced if sampler == "balanced" else quality_sampling.harder(2, 5)
+    draw = sampling.balanced if sampler == "balanced" else sampling.harder(2, 5)
     query, good, other = draw(X, y, np.random.default_rng(0)).T
     assert (y[query] == y[good]).all()
     assert (y[query] != y[other]).all()
@@ -115,12 +99,12 @@ def test_draws_are_triplets_of_labels_and_harder_ones_are_near(quality, sampler)
         assert set(np.unique(ranks).tolist()) <= {1, 2, 3, 4}
 
 
-def test_two_ways_to_learn_in_torch_are_ready_for_the_same_rows(quality):
+def test_two_ways_to_learn_in_torch_are_ready_for_the_same_rows(toy_collection):
     pytest.importorskip("torch", reason="torch is not there: pip install 'aromatch[quality]'")
-    split = quality.split_of("toy", 0)
-    triplets = quality.draw_triplets(split.y, 300, 0, 0)
-    cosine = quality.judged(quality.METHODS[0].learn(split.X, split.y, triplets), split)["mAP"]
-    for method in quality.METHODS:
+    split = experiment.split_of("toy", 0)
+    triplets = experiment.draw_triplets(split.y, 300, 0, 0)
+    cosine = experiment.judged(METHODS[0].learn(split.X, split.y, triplets), split)["mAP"]
+    for method in METHODS:
         if "torch" in method.name:
             model = method.learn(split.X, split.y, triplets, **{**method.settings[0], "steps": 60})
-            assert quality.judged(model, split)["mAP"] > cosine
+            assert experiment.judged(model, split)["mAP"] > cosine

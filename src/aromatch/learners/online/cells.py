@@ -7,7 +7,7 @@ that is not kept has its value from the start: zero, or c on the diagonal, and v
 
 Every row of W has a small hash table of its own. In prototypes, one table of all cells was no faster, took half as much
 memory again after each doubling, and cannot be read by rows, which scores do; the message of the commit "Say how the
-layout of touched cells was chosen" has the numbers. `benchmarks/wide.py` measures what is here.
+layout of touched cells was chosen" has the numbers. `benchmarks/speed/wide.py` measures what is here.
 
 The arrays of a model with touched cells are, while it learns, those tables, and in a file the cells in the order of
 rows and columns, as a CSR matrix has them. So a file does not depend on how the tables came about.

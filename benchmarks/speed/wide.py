@@ -1,6 +1,6 @@
 """A million triplets of 100,000 features, of which the model keeps the touched cells; prints what that took.
 
-    python benchmarks/wide.py DiagonalAROMA
+    python -m benchmarks.speed.wide DiagonalAROMA
 
 Runs in a process of its own, so that the peak of its memory is that of this model. `speed.py` runs it too.
 """
@@ -10,9 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from workloads import triplets_of, zipf_rows
-
 import aromatch as am
+from benchmarks.shared.workloads import triplets_of, zipf_rows
 
 N_TRIPLETS = 1_000_000
 

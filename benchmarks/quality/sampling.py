@@ -7,10 +7,10 @@ among the objects of other classes, by the cosine to the query, so that none is 
 from __future__ import annotations
 
 import numpy as np
-from quality_methods import METHODS, dense
 from sklearn.preprocessing import normalize
 
 from aromatch.triplets import LabelSampler
+from benchmarks.quality.methods import METHODS, dense
 
 N_TRIPLETS = 20_000
 N_SPLITS = 3

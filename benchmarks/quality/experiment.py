@@ -1,8 +1,8 @@
 """How well rankings get from triplets, against the strongest alternatives, all tuned alike.
 
     make quality                                        everything; writes docs/quality.md and its figures
-    python benchmarks/quality.py --only banking77       collections whose name holds "banking77"; writes nothing
-    python benchmarks/quality.py --methods cosine,LDA   some methods only; writes nothing
+    python -m benchmarks.quality --only banking77       collections whose name holds "banking77"; writes nothing
+    python -m benchmarks.quality --methods cosine,LDA   some methods only; writes nothing
 
 On five splits of each collection every method chooses among at most six settings on a validation part of the training
 part, by precision at 10 from 50,000 triplets. With what it chose it learns the whole training part, from more and more
@@ -14,27 +14,19 @@ then. Finished cells are kept in docs/results/quality.json, so that an interrupt
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
-import os
-import platform
-import sys
 from time import perf_counter
 
-if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BLAS
-    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
-
 import numpy as np
-import quality_sampling
-from kept_cells import computed, named
-from quality_collections import COLLECTIONS, RESULTS, SEED, split_of
-from quality_methods import BATCH, METHODS, N_AVERAGED, N_TO_CHOOSE, RANK
-from quality_page import MEASURES, Results, draw, make_page
-from quality_sampling import N_TRIPLETS, SAMPLERS, learners
 
 import aromatch as am
 from aromatch.evaluation import evaluate_retrieval
 from aromatch.paper.methods import draw_triplets
+from benchmarks.quality import sampling
+from benchmarks.quality.methods import BATCH, METHODS, N_AVERAGED, N_TO_CHOOSE, RANK
+from benchmarks.quality.page import MEASURES
+from benchmarks.quality.sampling import N_TRIPLETS, SAMPLERS, learners
+from benchmarks.shared.collections import COLLECTIONS, RESULTS, SEED, split_of
+from benchmarks.shared.kept_cells import computed, named
 
 KEPT = RESULTS / "quality.json"
 N_SPLITS = 5
@@ -138,8 +130,8 @@ def run(collections, methods, samplers, n_jobs):
     cells |= {
         sampling_name(name, number, sampler): (compute_sampling, name, number, sampler)
         for name in collections
-        if name in quality_sampling.COLLECTIONS
-        for number in range(quality_sampling.N_SPLITS)
+        if name in sampling.COLLECTIONS
+        for number in range(sampling.N_SPLITS)
         for sampler in samplers
     }
     results = computed(cells, n_jobs, "quality: cells", KEPT)
@@ -158,37 +150,3 @@ def run_times(cells):
         "quality: seconds",
         KEPT,
     )
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="collections whose name holds this")
-    parser.add_argument("--methods", default="", help="names of methods, with commas between them")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
-    parser.add_argument("--no-times", dest="times", action="store_false", help="leave the seconds out; writes nothing")
-    arguments = parser.parse_args()
-    has_torch = importlib.util.find_spec("torch") is not None
-    wanted = [name for name in arguments.methods.split(",") if name]
-    methods = [m for m in METHODS if (has_torch or "torch" not in m.name) and (not wanted or m.name in wanted)]
-    collections = [name for name in COLLECTIONS if arguments.only in name]
-    if not methods or not collections:
-        parser.error(f"choose among {', '.join(COLLECTIONS)} and {', '.join(m.name for m in METHODS)}")
-    cells, sampling = run(collections, methods, [] if wanted else SAMPLERS, arguments.jobs)
-    times = run_times(cells) if arguments.times else []
-    results = Results(cells, times)
-    versions = {"aromatch": am.__version__, "python": platform.python_version(), "numpy": np.__version__}
-    if has_torch:
-        import torch
-
-        versions["torch"] = torch.__version__
-    page = make_page(results, sampling, versions)
-    print(page)
-    if times and len(methods) == len(METHODS) and len(collections) == len(COLLECTIONS):
-        draw(results, RESULTS)
-        (RESULTS.parent / "quality.md").write_text(page)
-    elif not has_torch:
-        print("Without torch nothing is written: pip install 'aromatch[quality]'", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """What a search and a judgement cost an adapter, the more was judged before.
 
     make adapter-speed                                   dense and CSR, after 100, 5,000 and 50,000 lists
-    python benchmarks/adapter_speed.py --lists 100 5000  after so many lists
+    python -m benchmarks.speed.adapter --lists 100 5000  after so many lists
 
 A search looks at all objects twice, and at all queries that were judged once. The last column holds search and
 judgement against these bare products of the same rows, measured in the same run: it should not grow.
@@ -10,11 +10,7 @@ judgement against these bare products of the same rows, measured in the same run
 from __future__ import annotations
 
 import argparse
-import os
 import time
-
-if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BLAS
-    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 from scipy import sparse

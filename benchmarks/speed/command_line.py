@@ -1,6 +1,6 @@
 """What `aromatch train` comes to on two collections, with each learner: the table of docs/command-line.md.
 
-    AROMATCH_DATA=... python benchmarks/command_line.py
+    AROMATCH_DATA=... python -m benchmarks.speed.command_line
 
 Posts of eight newsgroups with their labels, and the abstracts of Cranfield with queries and relevance judgements. Three
 in ten queries are held out, and figures are mAP for those. It takes about two minutes.

@@ -1,8 +1,8 @@
 """The choice of the image pipeline: what was tried, on images that no result is reported on.
 
-    python benchmarks/image_pipeline.py validation              # Caltech-101: fold 0's training part, cut again
-    python benchmarks/image_pipeline.py caltech256              # the 10 Caltech-256 classes
-    python benchmarks/image_pipeline.py test default paper --triplets 200000    # once, when all is chosen: fold 0
+    python -m benchmarks.speed.image_pipeline validation              # Caltech-101: fold 0's training part, cut again
+    python -m benchmarks.speed.image_pipeline caltech256              # the 10 Caltech-256 classes
+    python -m benchmarks.speed.image_pipeline test default paper --triplets 200000    # once, when all is chosen: fold 0
 
 Prints a row of a Markdown table for each setting: words an image, then precision at 1, at 10 and mAP of each method.
 Names of settings after the part take only these, and `--method` only some methods. Data is read from

@@ -1,8 +1,8 @@
 """Whether search that learns from what people judge and click gets better, and never worse.
 
     make feedback                                        everything; writes docs/feedback.md and its figure
-    python benchmarks/feedback.py --only banking77       collections whose name holds "banking77"; writes nothing
-    python benchmarks/feedback.py --ways clicks          ways of judging whose name holds "clicks"; writes nothing
+    python -m benchmarks.feedback --only banking77       collections whose name holds "banking77"; writes nothing
+    python -m benchmarks.feedback --ways clicks          ways of judging whose name holds "clicks"; writes nothing
 
 The closed loop: a query from the training part is searched against the rest of that part, people judge the ten results
 (good is what has the class of the query), and the search learns. After 100, 1,000 and 5,000 lists it is held against
@@ -13,23 +13,17 @@ Finished cells are kept in docs/results/feedback.json, so that an interrupted ru
 
 from __future__ import annotations
 
-import argparse
-import os
-import platform
 from dataclasses import dataclass
 
-if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BLAS
-    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
-
 import numpy as np
-from feedback_page import MEASURES, draw, make_page
-from kept_cells import computed, named
-from quality_collections import RESULTS, SEED, split_of
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
 import aromatch as am
 from aromatch.evaluation import evaluate_retrieval
+from benchmarks.feedback.page import MEASURES
+from benchmarks.shared.collections import RESULTS, SEED, split_of
+from benchmarks.shared.kept_cells import named
 
 KEPT = RESULTS / "feedback.json"
 COLLECTIONS = {"banking77": "BANKING77, sentence embeddings", "20newsgroups": "20 Newsgroups, tf-idf"}
@@ -178,33 +172,3 @@ def judged(model, split, tested):
 def cell_name(name, way, seed, method):
     settings = [am.__version__, SEED, CHECKPOINTS, K, SHARE_OF_CLASSES, name, repr(way), seed, method]
     return named(*settings)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="collections whose name holds this")
-    parser.add_argument("--ways", default="", help="ways of judging whose name holds this")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
-    arguments = parser.parse_args()
-    names = [name for name in COLLECTIONS if arguments.only in name]
-    ways = [way for way in WAYS if arguments.ways in way.name]
-    if not names or not ways:
-        parser.error(f"choose among {', '.join(COLLECTIONS)} and {', '.join(way.name for way in WAYS)}")
-    cells = {
-        cell_name(name, way, seed, method): (compute, name, way.name, seed, method)
-        for name in names
-        for way in ways
-        for seed in SEEDS
-        for method in METHODS
-    }
-    results = computed(cells, arguments.jobs, "feedback: cells", KEPT)
-    versions = {"aromatch": am.__version__, "python": platform.python_version(), "numpy": np.__version__}
-    page = make_page(results, COLLECTIONS, ASKED, versions)
-    print(page)
-    if len(names) == len(COLLECTIONS) and len(ways) == len(WAYS):
-        draw(results, COLLECTIONS, RESULTS)
-        (RESULTS.parent / "feedback.md").write_text(page)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,156 +1,22 @@
-"""Speed and memory of the learners, as ratios against plain loops measured in the same run.
+"""The parts of the speed benchmark: each is a generator of figures."""
 
-    make bench                                   everything; writes docs/benchmarks.md
-    python benchmarks/speed.py --only sparse     the parts whose name holds "sparse"; writes nothing
-
-Sides alternate and each figure is the median of five rounds, so that a noisy machine is noisy for all. All sides
-start from the same model, in the middle of learning, and learn the same next triplets; the results are compared
-before a time is believed.
-"""
-
-import argparse
-import ctypes
 import os
-import platform
 import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
-if "OMP_NUM_THREADS" not in os.environ:  # must be set before NumPy loads its BLAS
-    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
-
 import numpy as np
-import numpy_loops
 from scipy.linalg.blas import dgemm
 from sklearn.base import clone
-from workloads import dense_rows, newsgroups, triplets_of, zipf_rows
 
 import aromatch as am
+from benchmarks.shared.workloads import dense_rows, newsgroups, triplets_of, zipf_rows
+from benchmarks.speed.loops import LEARNERS, N_WARM, ROUNDS, Figure, against_loops, median_times, touching
 
-HERE = Path(__file__).parent
-ROUNDS = 5
-N_WARM = 1000  # triplets learned before the clock starts
-N_TIMED = {"d_aroma": 4000, "oasis": 4000, "f_aroma": 1000}
-N_TIMED_NUMPY = 100
-
-
-@dataclass
-class Figure:
-    """One line of the report."""
-
-    what: str
-    ratio: float | None
-    bar: str
-    detail: str
-
-
-def median_times(sides):
-    """Seconds of each side, the sides taking turns."""
-    times = {name: [] for name in sides}
-    for _ in range(ROUNDS):
-        for name, (prepare, run) in sides.items():
-            prepared = prepare()
-            start = time.perf_counter()
-            run(prepared)
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
-# -- the plain C loops -----------------------------------------------------------------------------------------
-
-
-def compile_plain_loops():
-    folder = tempfile.mkdtemp()
-    library = f"{folder}/plain_loops.so"
-    compiler = os.environ.get("CC", "cc")
-    subprocess.run([compiler, "-O3", "-shared", "-fPIC", HERE / "plain_loops.c", "-o", library], check=True)
-    return ctypes.CDLL(library)
-
-
-def pointer(array):
-    return ctypes.c_void_p(array.ctypes.data)
-
-
-def run_plain_c(loops, name, state, triplets, X, constant):
-    n = X.shape[1]
-    triplets = np.ascontiguousarray(triplets)
-    p, columns, a, b = np.empty(n), np.empty(n, dtype=np.int32), np.empty(n), np.empty(n)
-    matrices = [pointer(state[key]) for key in ("W", "Sigma", "Omega", "Lambda") if key in state]
-    work = [pointer(a), pointer(b)] if name == "f_aroma" else []
-    getattr(loops, name)(
-        *matrices, ctypes.c_int64(n), pointer(X.indptr), pointer(X.indices), pointer(X.data), pointer(triplets),
-        ctypes.c_int64(len(triplets)), ctypes.c_double(constant), pointer(p), pointer(columns), *work,
-    )  # fmt: skip
-
-
-# -- learners against loops ------------------------------------------------------------------------------------
-
-
-def matrices_of(model):
-    names = ("W", "Sigma", "Omega", "Lambda")
-    return {name: getattr(model, name + "_").astype(np.float64) for name in names if hasattr(model, name + "_")}
-
-
-def compare(model, loop, constant, X, triplets, loops=None):
-    """Microseconds a triplet for ours, for NumPy and (sparse float64 only) for plain C."""
-    dense = X.toarray() if hasattr(X, "toarray") else X
-    model = clone(model).fit_triplets(triplets[:N_WARM], X)
-    timed, few = triplets[N_WARM : N_WARM + N_TIMED[loop]], triplets[N_WARM : N_WARM + N_TIMED_NUMPY]
-    sides = {
-        "ours": (model.copy, lambda started: started.partial_fit_triplets(timed, X)),
-        "numpy": (
-            lambda: matrices_of(model),
-            lambda state: getattr(numpy_loops, loop)(state, few, dense, dense, constant),
-        ),
-    }
-    ours, theirs = model.copy().partial_fit_triplets(few, X), matrices_of(model)
-    getattr(numpy_loops, loop)(theirs, few, dense, dense, constant)
-    check_equal(matrices_of(ours), theirs, 1e-9 if model.dtype == "float64" else 1e-3)
-    if loops is not None:
-        sides["C"] = (
-            lambda: matrices_of(model),
-            lambda state: run_plain_c(loops, loop, state, timed, X, constant),
-        )
-        ours, theirs = model.copy().partial_fit_triplets(timed, X), matrices_of(model)
-        run_plain_c(loops, loop, theirs, timed, X, constant)
-        check_equal(matrices_of(ours), theirs, 1e-9)
-    times = median_times(sides)
-    return {
-        name: 1e6 * seconds / (N_TIMED_NUMPY if name == "numpy" else N_TIMED[loop]) for name, seconds in times.items()
-    }
-
-
-def check_equal(found, expected, tolerance):
-    for name, matrix in expected.items():
-        error = np.linalg.norm(found[name] - matrix) / np.linalg.norm(matrix)
-        if not error < tolerance:
-            raise AssertionError(f"{name} differs by {error:.1e}: the sides do not compute the same thing")
-
-
-LEARNERS = {
-    "d-AROMA": (am.DiagonalAROMA(), "d_aroma", 1.0),
-    "OASIS": (am.OASIS(), "oasis", 0.1),
-    "f-AROMA": (am.FactoredAROMA(), "f_aroma", 1.0),
-}
-
-
-def against_loops(title, X, y, loops, bars, dtypes=("float64",)):
-    triplets = triplets_of(y, N_WARM + max(N_TIMED.values()))
-    for name, (model, loop, constant) in LEARNERS.items():
-        for dtype in dtypes:
-            plain_c = loops if dtype == "float64" else None
-            us = compare(model.set_params(dtype=dtype), loop, constant, X, triplets, plain_c)
-            what = f"{name}, {title}, {dtype}"
-            bar_numpy, bar_c = bars.get((name, dtype), ("", ""))
-            detail = f"{us['ours']:.1f} µs a triplet; NumPy {us['numpy']:.0f} µs"
-            yield Figure(f"{what}: against the NumPy loop", us["numpy"] / us["ours"], bar_numpy, detail)
-            if plain_c is not None:
-                yield Figure(f"{what}: against the plain C loop", us["C"] / us["ours"], bar_c, f"C {us['C']:.1f} µs")
+ROOT = Path(__file__).parents[2]
 
 
 def sparse(loops):
@@ -208,20 +74,6 @@ def limits(loops):
             f"{64 * 2e-9 * n * n / times['BLAS']:.0f} GFLOP/s, take {least:.0f} µs a triplet, learning it {ours:.0f} µs"
         )
         yield Figure(f"f-AROMA, {kind}, float64: against its products alone", least / ours, "", detail)
-
-
-def touching(loops, X, triplets):
-    """Give a function that reads and writes a number in each cache line that triplets need, and a count of these."""
-    n = X.shape[1]
-    p, columns, n_lines = np.empty(n), np.empty(n, dtype=np.int32), np.zeros(1, dtype=np.int64)
-
-    def touch(W):
-        loops.touch_lines(
-            pointer(W), ctypes.c_int64(n), pointer(X.indptr), pointer(X.indices), pointer(X.data), pointer(triplets),
-            ctypes.c_int64(len(triplets)), ctypes.c_double(0), pointer(p), pointer(columns), pointer(n_lines),
-        )  # fmt: skip
-
-    return touch, n_lines
 
 
 def news(loops):
@@ -286,8 +138,8 @@ def single(loops):
 def threads(loops):
     """Two threads of BLAS against one, in processes of their own."""
     code = (
-        "import sys, time; sys.path.insert(0, sys.argv[1]); from workloads import *; import aromatch as am\n"
-        "X, y = zipf_rows() if sys.argv[2] == 'sparse' else dense_rows()\n"
+        "import sys, time; import aromatch as am; from benchmarks.shared.workloads import *\n"
+        "X, y = zipf_rows() if sys.argv[1] == 'sparse' else dense_rows()\n"
         "t = triplets_of(y, 4000); model = am.FactoredAROMA().fit_triplets(t[:1000], X)\n"
         "start = time.perf_counter(); model.partial_fit_triplets(t[1000:], X); print(time.perf_counter() - start)"
     )
@@ -296,8 +148,8 @@ def threads(loops):
         for _ in range(ROUNDS):
             for n, found in times.items():
                 environment = {**os.environ, "OMP_NUM_THREADS": str(n), "OPENBLAS_NUM_THREADS": str(n)}
-                command = [sys.executable, "-c", code, str(HERE), kind]
-                found.append(float(subprocess.check_output(command, env=environment)))
+                command = [sys.executable, "-c", code, kind]
+                found.append(float(subprocess.check_output(command, env=environment, cwd=ROOT)))
         one, two = (statistics.median(found) for found in times.values())
         yield Figure(f"f-AROMA, {kind}: two threads against one", one / two, "", "only the folds use BLAS")
 
@@ -349,10 +201,9 @@ def wide(loops):
         yield Figure("100,000 features", None, "", "not measured: this system has no /proc")
         return
     for learner in ("DiagonalAROMA", "OASIS"):
-        command = [sys.executable, HERE / "wide.py", learner]
-        yield Figure(
-            f"{learner}: 100,000 features, 1,000,000 triplets", None, "", subprocess.check_output(command, text=True)
-        )
+        command = [sys.executable, "-m", "benchmarks.speed.wide", learner]
+        detail = subprocess.check_output(command, text=True, cwd=ROOT)
+        yield Figure(f"{learner}: 100,000 features, 1,000,000 triplets", None, "", detail)
 
 
 def start(loops):
@@ -389,39 +240,3 @@ PARTS = {
     "wide": wide,
     "start": start,
 }
-
-
-def machine():
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        cpu = next((line.split(":")[1].strip() for line in info.read_text().splitlines() if "model name" in line), cpu)
-    return (
-        f"{cpu}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}, "
-        f"NumPy {np.__version__}, {os.environ['OMP_NUM_THREADS']} thread unless it says otherwise"
-    )
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", default="", help="run the parts whose name holds this")
-    only = parser.parse_args().only
-    loops = compile_plain_loops()
-    lines = ["| what | ratio | at least | |", "|---|---|---|---|"]
-    print(machine())
-    for name, part in PARTS.items():
-        if only in name:
-            for figure in part(loops):
-                ratio = "" if figure.ratio is None else f"{figure.ratio:.3g}x"
-                print(f"{figure.what:70} {ratio:>8}  {figure.bar:>7}  {figure.detail}", flush=True)
-                lines.append(f"| {figure.what} | {ratio} | {figure.bar} | {figure.detail} |")
-    if not only:
-        page = HERE.parent / "docs" / "benchmarks.md"
-        text = f"# Benchmarks\n\nWritten by `make bench` on: {machine()}.\n\n"
-        text += __doc__.split("\n\n")[2].strip() + "\n\n" + "\n".join(lines) + "\n"
-        page.write_text(text)
-        print(f"written: {page.relative_to(HERE.parent)}")
-
-
-if __name__ == "__main__":
-    main()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from quality_collections import COLLECTIONS
-from quality_methods import METHODS, N_SETTINGS, N_TO_CHOOSE, RANK
-from quality_sampling import LEARNERS, N_SPLITS, N_TRIPLETS
 
 from aromatch.paper.statistics import compare, mean_over_splits
+from benchmarks.quality.methods import METHODS, N_SETTINGS, N_TO_CHOOSE, RANK
+from benchmarks.quality.sampling import LEARNERS, N_SPLITS, N_TRIPLETS
+from benchmarks.shared.collections import COLLECTIONS
 
 MEASURES = ("P@1", "P@10", "mAP")
 # What is held against the bars and the models in torch: as it comes, with settings chosen here, and with less time.

@@ -11,7 +11,7 @@ from aromatch.datasets import data_folder
 from aromatch.paper.spec import read_spec
 from aromatch.paper.splits import Split, make_split
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
 SEED = 0
 
 

@@ -1,0 +1,1 @@
+"""Calibration of predicted preference probabilities."""

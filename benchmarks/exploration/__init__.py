@@ -1,0 +1,1 @@
+"""Exploration in a stream of searches with clicks."""

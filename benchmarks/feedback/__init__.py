@@ -1,0 +1,1 @@
+"""Search that learns from judgements and clicks, against the cosine."""

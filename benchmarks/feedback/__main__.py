@@ -1,0 +1,42 @@
+"""Measure search that learns from feedback, in a closed loop; write docs/feedback.md and its figure.
+
+    make feedback                                    everything
+    python -m benchmarks.feedback --only banking77   collections whose name contains "banking77"; writes no file
+    python -m benchmarks.feedback --ways clicks      kinds of feedback whose name contains "clicks"; writes no file
+
+Completed cells are stored in docs/results/feedback.json, so that an interrupted run resumes.
+"""
+
+from benchmarks.feedback.experiment import ASKED, COLLECTIONS, METHODS, SEEDS, WAYS, cell_name, compute
+from benchmarks.feedback.page import draw, make_page
+from benchmarks.shared.collections import RESULTS
+from benchmarks.shared.kept_cells import computed
+from benchmarks.shared.report import parser_of, versions
+
+
+def main():
+    parser = parser_of(__doc__)
+    parser.add_argument("--only", default="", help="collections whose name contains this")
+    parser.add_argument("--ways", default="", help="kinds of feedback whose name contains this")
+    arguments = parser.parse_args()
+    names = [name for name in COLLECTIONS if arguments.only in name]
+    ways = [way for way in WAYS if arguments.ways in way.name]
+    if not names or not ways:
+        parser.error(f"choose from {', '.join(COLLECTIONS)} and {', '.join(way.name for way in WAYS)}")
+    cells = {
+        cell_name(name, way, seed, method): (compute, name, way.name, seed, method)
+        for name in names
+        for way in ways
+        for seed in SEEDS
+        for method in METHODS
+    }
+    results = computed(cells, arguments.jobs, "feedback: cells", RESULTS / "feedback.json")
+    page = make_page(results, COLLECTIONS, ASKED, versions())
+    print(page)
+    if len(names) == len(COLLECTIONS) and len(ways) == len(WAYS):
+        draw(results, COLLECTIONS, RESULTS)
+        (RESULTS.parent / "feedback.md").write_text(page)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Ranking quality of similarities learned from triplets, against alternatives tuned alike."""

@@ -1,0 +1,1 @@
+"""Collections, workloads, reference loops and stored results that several benchmarks use."""

@@ -1,0 +1,1 @@
+"""Six studies of learning from comparisons."""
