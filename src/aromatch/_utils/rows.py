@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils.extmath import row_norms
+from sklearn.utils.sparsefuncs_fast import inplace_csr_row_normalize_l2
 
 from ..kernels.rows import (
     NOT_CANONICAL,
@@ -147,6 +149,32 @@ def as_float64(X: Matrix, name: str) -> Matrix:
         return X.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers, but has a value that is not: {error}") from None
+
+
+def as_float(X: Matrix, name: str) -> Matrix:
+    """Convert to float64 what is neither float32 nor float64."""
+    return X if X.dtype in _READ_IN_PLACE else as_float64(X, name)
+
+
+def unit_rows(X: Matrix) -> Matrix:
+    """Return float32 or float64 rows divided by their norms; rows of zeros stay zero.
+
+    Equal to scikit-learn's `normalize` to the bit, without its checks, which cost more than a single row.
+    """
+    if sparse.issparse(X):
+        scaled = X.copy()
+        inplace_csr_row_normalize_l2(scaled)
+        return scaled
+    norms = row_norms(X)
+    norms[norms < 10 * np.finfo(norms.dtype).eps] = 1.0
+    return X / norms[:, np.newaxis]
+
+
+def nonzero_norms(X: NDArray[Any]) -> NDArray[Any]:
+    """Return the norm of every row as a column, 1 for rows of zeros: for code that needs the norms themselves."""
+    norms: NDArray[Any] = np.linalg.norm(X, axis=1, keepdims=True)
+    norms[norms == 0] = 1
+    return norms
 
 
 def _as_single_row(x: Any, name: str) -> Matrix:

@@ -2,6 +2,7 @@
 
 from .base import Similarity
 from .baselines.arow import AROW
+from .baselines.cosine import Cosine
 from .baselines.euclidean import Euclidean
 from .baselines.hier import HIER, hierarchy_from_dots
 from .baselines.itml import ITML
@@ -29,6 +30,7 @@ __all__ = [
     "LEGO",
     "LMNN",
     "OASIS",
+    "Cosine",
     "DiagonalAROMA",
     "Euclidean",
     "FactoredAROMA",

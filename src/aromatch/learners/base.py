@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._utils import checks
 from .._utils.rows import Matrix, MatrixLike, as_matrix, check_structure, read_all
@@ -36,12 +36,14 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     _state: dict[str, NDArray[Any]]
     _needs_labels: ClassVar[bool] = True
+    _is_stateless: ClassVar[bool] = False
+    """Whether the model learns nothing and needs no `fit`."""
 
     # -- hooks --------------------------------------------------------------------------------------------
 
     def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        """Name and shape of every array that makes up the state, for m query and n object features."""
-        raise NotImplementedError
+        """Return the name and shape of every array of the state, for m query and n object features."""
+        return {}
 
     def _map_queries(self, Q: Matrix) -> Matrix:
         """Return the image of the queries, without any check."""
@@ -74,7 +76,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         self._check_is_fitted()
         matrix = as_matrix(P, "P")
-        check_width(matrix, "P", self.n_object_features_in_)
+        self._check_width(matrix, "P", "n_object_features_in_")
         self._check_square(read_all(matrix, "P").largest_square)
         return self._map_objects(matrix)
 
@@ -286,7 +288,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Give the header and the arrays that `save` writes."""
         self._check_is_fitted()
         state = self._to_file()
-        self._check_state(state, self.n_features_in_, self.n_object_features_in_)
+        self._check_state(state, *(getattr(self, name, 0) for name in ("n_features_in_", "n_object_features_in_")))
         return to_parts(self, state)
 
     # -- shared by the subclasses -------------------------------------------------------------------------
@@ -295,12 +297,23 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_state")
+        return self._is_stateless or hasattr(self, "_state")
+
+    def _record_features(self, X: MatrixLike) -> Self:
+        """Fit a model that learns nothing."""
+        with self._unchanged_on_error():
+            check_structure(X, "X")
+            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+            self.n_object_features_in_ = X.shape[1]
+            self._is_another_model()
+            self._state = {}
+        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = self._needs_labels
+        tags.requires_fit = not self._is_stateless
         return tags
 
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
@@ -314,7 +327,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _to_file(self) -> dict[str, NDArray[Any]]:
         """Give the state in the form that a file has, which depends on what was learned alone."""
-        return self._state
+        return self._state if hasattr(self, "_state") else {}
 
     def _from_file(self, state: dict[str, NDArray[Any]], n: int) -> dict[str, NDArray[Any]]:
         """Make a state to go on with from what `_to_file` gave; it has been checked."""
@@ -328,7 +341,10 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Check the rows of a scikit-learn method, with its messages."""
         self._check_is_fitted()
         check_structure(X, "X")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        if hasattr(self, "n_features_in_"):
+            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        else:  # stateless, without recorded names to compare with
+            X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], estimator=self, input_name="X")
         self._check_square(read_all(X, "X").largest_square)
         return X
 
@@ -352,9 +368,16 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._check_names(Q)
         Q_matrix = as_matrix(Q, "Q")
         P_matrix = Q_matrix if P is None or P is Q else as_matrix(P, "P")
-        check_width(Q_matrix, "Q", self.n_features_in_)
-        check_width(P_matrix, "Q (as P, which is None)" if P is None else "P", self.n_object_features_in_)
+        self._check_width(Q_matrix, "Q", "n_features_in_")
+        self._check_width(P_matrix, "Q (as P, which is None)" if P is None else "P", "n_object_features_in_")
+        if self._is_stateless and Q_matrix.shape[1] != P_matrix.shape[1]:
+            raise ValueError(f"Q has {Q_matrix.shape[1]} features and P has {P_matrix.shape[1]}, expected as many")
         return Q_matrix, P_matrix
+
+    def _check_width(self, X: Matrix, name: str, attribute: str) -> None:
+        """Check the number of features; a stateless model that was not fitted accepts any."""
+        if not self._is_stateless or hasattr(self, attribute):
+            check_width(X, name, getattr(self, attribute))
 
     def _check_names(self, Q: Any) -> None:
         """Refuse a data frame with other columns than the model was learned on."""

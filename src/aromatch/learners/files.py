@@ -41,8 +41,8 @@ def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
     header = {
         "learner": type(model).__name__,
         "parameters": parameters,
-        "n_features_in": model.n_features_in_,
-        "n_object_features_in": model.n_object_features_in_,
+        "n_features_in": getattr(model, "n_features_in_", None),
+        "n_object_features_in": getattr(model, "n_object_features_in_", None),
         "feature_names_in": None if names is None else [str(name) for name in names],
     }
     if model.fingerprints_ is not None:
@@ -111,6 +111,9 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners
         raise ValueError(f"its parameters are {sorted(parameters)}, expected {sorted(expected)}")
     model = learners[name](**parameters)
     m, n = header["n_features_in"], header["n_object_features_in"]
+    if model._is_stateless and m is None and n is None:
+        model._check_state(state, 0, 0)
+        return model
     if not all(isinstance(width, int) and width > 0 for width in (m, n)):
         raise ValueError(f"its numbers of features are {m!r} and {n!r}")
     model._check_state(state, m, n)

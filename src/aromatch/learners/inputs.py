@@ -222,10 +222,3 @@ def product(X: Matrix, M: NDArray[Any]) -> NDArray[Any]:
         piece = slice(start, start + _ROWS_AT_ONCE)
         out[piece] = X[piece].astype(M.dtype) @ M
     return out
-
-
-def unit_rows(X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Give rows of unit norm and what they were divided by; rows of zeros stay."""
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    norms[norms == 0] = 1
-    return X / norms, norms

@@ -6,6 +6,7 @@ from os import PathLike
 from ..exceptions import ModelFileError
 from ..io.container import read_model
 from .base import Similarity
+from .baselines.cosine import Cosine
 from .baselines.euclidean import Euclidean
 from .baselines.hier import HIER
 from .baselines.itml import ITML
@@ -21,7 +22,19 @@ from .online.oasis import OASIS
 
 LEARNERS: Mapping[str, type[Similarity]] = {
     learner.__name__: learner
-    for learner in (DiagonalAROMA, FactoredAROMA, FullAROMA, MomentAROMA, OASIS, Euclidean, ITML, LEGO, LMNN, HIER)
+    for learner in (
+        DiagonalAROMA,
+        FactoredAROMA,
+        FullAROMA,
+        MomentAROMA,
+        OASIS,
+        Cosine,
+        Euclidean,
+        ITML,
+        LEGO,
+        LMNN,
+        HIER,
+    )
 }
 
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
+from aromatch._utils.rows import unit_rows
 from aromatch.search import Adapter
 from aromatch.search.adapter.credit import asked_for, votes_on
 from aromatch.search.adapter.feedback import GONE, Judgements
 from aromatch.search.adapter.neighbourhood import dense, quantile_of_sorted
 from aromatch.search.adapter.row_hashes import digests
-from aromatch.search.adapter.unit_norm import unit_rows
 
 N_QUERIES, N_OBJECTS = 7, 9
 EVERY_OBJECT = np.arange(N_OBJECTS)

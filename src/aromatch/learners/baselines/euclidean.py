@@ -1,4 +1,4 @@
-"""Plain Euclidean distance: the similarity ``-|q - p|^2``, which is a metric with ``M = I``.
+"""Euclidean distance: the similarity ``-|q - p|^2``, the metric with ``M = I``.
 
 On rows of unit norm it ranks exactly as the cosine and the dot product do: ``-|q - p|^2 = 2 q'p - 2``.
 """
@@ -7,49 +7,49 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ..._utils.rows import Matrix, MatrixLike, check_structure
-from .metric import MetricSimilarity
+from ..._utils.rows import Matrix, MatrixLike
+from .metric import MetricSimilarity, check_square
 
 
 class Euclidean(MetricSimilarity):
-    """The baseline that learns nothing: minus the squared Euclidean distance.
+    """Minus the squared Euclidean distance, a baseline without parameters.
+
+    It is stateless: `fit` is optional and records the number of features only.
 
     Attributes
     ----------
     M_ : array of shape (m, m)
-        The matrix of the metric, the identity.
+        The matrix of the metric, the identity; after `fit`, which records m.
 
     Examples
     --------
     >>> import numpy as np
     >>> from aromatch import Euclidean
-    >>> Euclidean().fit(np.eye(2)).similarity(np.eye(2))
+    >>> Euclidean().similarity(np.eye(2))
     array([[ 0., -2.],
            [-2.,  0.]])
     """
 
     _needs_labels = False
+    _is_stateless = True
 
     def fit(self, X: MatrixLike, y: ArrayLike | None = None) -> Self:
-        """Note the number of features; there is nothing to learn."""
-        with self._unchanged_on_error():
-            check_structure(X, "X")
-            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-            self.n_object_features_in_ = X.shape[1]
-            self._is_another_model()
-            self._state = {}
-        return self
+        """Record the number of features; nothing is learned."""
+        return self._record_features(X)
 
     @property
     def M_(self) -> NDArray[Any]:
         """The matrix of the metric."""
-        check_is_fitted(self)
+        check_is_fitted(self, "n_features_in_")
         return np.eye(self.n_features_in_)
 
     def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
         return {}
 
-    def _map_queries(self, X: Matrix) -> Matrix:
-        return X
+    def _check_square(self, square: float) -> None:
+        check_square(square, 1.0)
+
+    def _map_queries(self, Q: Matrix) -> Matrix:
+        return Q

@@ -71,9 +71,8 @@ class MetricSimilarity(Similarity):
         return out
 
     def _check_square(self, square: float) -> None:
-        L = self._state.get("L", np.ones(1))
-        if 4 * square * max(1.0, float(np.vdot(L, L))) > LARGEST[FLOAT64]:
-            raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in float64")
+        L = self._state["L"]
+        check_square(square, float(np.vdot(L, L)))
 
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
         super()._check_state(state, m, n)
@@ -90,6 +89,12 @@ class MetricSimilarity(Similarity):
     def _check_fits(self, width: int, n_matrices: int = 2) -> None:
         what = f"The metric of {type(self).__name__} for {width} features"
         checks.check_fits_in_memory(n_matrices * width * width * FLOAT64.itemsize, what)
+
+
+def check_square(square: float, norm: float) -> None:
+    """Refuse rows whose distances under a metric of that squared norm could overflow."""
+    if 4 * square * max(1.0, norm) > LARGEST[FLOAT64]:
+        raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in float64")
 
 
 def differences(Q: Matrix, P: Matrix, rows: ArrayLike, others: ArrayLike) -> Matrix:

@@ -36,9 +36,9 @@ from scipy import linalg, sparse
 from sklearn.utils.extmath import row_norms
 
 from ..._utils.progress import progress_bar
-from ..._utils.rows import Matrix, as_float64
+from ..._utils.rows import Matrix, as_float64, nonzero_norms
 from ...kernels.rows import RowView
-from ..inputs import Block, unit_rows
+from ..inputs import Block
 from ..moment import sums
 from ..moment.triplet_graph import Graph, graph_of
 
@@ -211,8 +211,9 @@ def loss_and_gradient(L: Array, batch: Batch, temperature: float) -> tuple[float
 
     Queries to which nothing belongs have no say.
     """
-    U, u_norms = unit_rows(batch.queries @ L)
-    V, v_norms = unit_rows(batch.objects @ L)
+    U, V = batch.queries @ L, batch.objects @ L
+    u_norms, v_norms = nonzero_norms(U), nonzero_norms(V)
+    U, V = U / u_norms, V / v_norms
     weights = U @ V.T
     weights -= 1  # no exponential overflows
     weights /= temperature
@@ -315,8 +316,9 @@ def _spread_out(numbers: Numbers) -> Numbers:
 
 def _for_scores(objects: Side, L: Array, power: float) -> Array:
     """Map objects so that inner products with queries are scores, each query's but for a factor."""
-    V, norms = unit_rows(objects.rows @ L)
-    return V * (norms * objects.norms) ** (1 - power)
+    V: Array = objects.rows @ L
+    norms = nonzero_norms(V)
+    return V / norms * (norms * objects.norms) ** (1 - power)
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------

@@ -35,8 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from ..._utils.rows import nonzero_norms
 from ...kernels.rows import RowView
-from ..inputs import Block, unit_rows
+from ..inputs import Block
 from . import sums
 
 Array = NDArray[np.float64]
@@ -107,8 +108,11 @@ class Graph(NamedTuple):
         factors = self.found.factors
         kept = factors.values > 0
         roots = np.sqrt(factors.values[kept])
-        sides = (factors.left, self.found.told_queries), (factors.right, self.found.told_objects)
-        left, right = (unit_rows(side[:, kept] * roots)[0] * told[:, np.newaxis] for side, told in sides)
+        sides = (
+            (factors.left[:, kept] * roots, self.found.told_queries),
+            (factors.right[:, kept] * roots, self.found.told_objects),
+        )
+        left, right = (V / nonzero_norms(V) * told[:, np.newaxis] for V, told in sides)
         return left, right
 
 

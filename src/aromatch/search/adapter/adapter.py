@@ -28,7 +28,7 @@ from scipy import sparse
 from sklearn.utils.extmath import safe_sparse_dot
 
 from ..._utils import checks
-from ..._utils.rows import Matrix, MatrixLike, as_float64, as_matrix, read_all
+from ..._utils.rows import Matrix, MatrixLike, as_float64, as_matrix, read_all, unit_rows
 from ...exceptions import ModelFileError
 from ...io.container import read_model, write_model
 from ...learners.fingerprint import Fingerprint, check_same
@@ -39,7 +39,6 @@ from .files import Parts, from_file, to_file
 from .monitor import Watch, Watched
 from .neighbourhood import Surroundings, View, dense
 from .suggest import suggest
-from .unit_norm import unit_rows
 
 Array = NDArray[Any]
 

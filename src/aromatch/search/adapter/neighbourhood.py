@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
-from ..._utils.rows import Matrix
+from ..._utils.rows import Matrix, unit_rows
 from ..stores.memory import Collection, Ids
 from ..top_k import Best, best_among, better_of, products
 from .credit import Votes, asked_for, votes_on
 from .feedback import Judgements
 from .row_hashes import digests
-from .unit_norm import unit_rows
 
 Array = NDArray[Any]
 
