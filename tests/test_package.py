@@ -1,5 +1,6 @@
 """What a person gets by installing and importing the package."""
 
+import ast
 import subprocess
 import sys
 import tomllib
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import aromatch as am
+from aromatch.learners import LEARNERS
 
 ROOT = Path(__file__).parent.parent
 
@@ -25,6 +27,14 @@ def test_importing_loads_nothing_heavy():
 def test_every_public_name_is_there_and_documented(name):
     assert getattr(am, name).__doc__
     assert name in dir(am)
+
+
+def test_type_checkers_see_every_learner_of_the_registry():
+    """Names that are imported on first use have to be declared for editors and mypy."""
+    for package in ("aromatch", "aromatch.learners"):
+        tree = ast.parse(Path(sys.modules[package].__file__).read_text())
+        imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in node.names}
+        assert set(LEARNERS) <= imported, package
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error():

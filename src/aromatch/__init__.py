@@ -1,75 +1,52 @@
-# ruff: noqa: F401
 """Similarity learning from relative feedback, online and with uncertainty.
 
 Every name is imported on first use, so ``import aromatch`` and the command line start quickly.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ._utils.lazy import lazy_names
+from .learners.registry import LEARNERS as _LEARNERS
 
 if TYPE_CHECKING:
-    from . import datasets, evaluation, exceptions, features, learners, search, theory, triplets
-    from .learners import (
-        AROW,
-        HIER,
-        ITML,
-        LEGO,
-        LMNN,
-        OASIS,
-        Cosine,
-        DiagonalAROMA,
-        Euclidean,
-        FactoredAROMA,
-        Fingerprint,
-        FullAROMA,
-        MomentAROMA,
-        best_projection,
-        load,
-        merge,
-        spectral_projection,
-    )
+    from . import datasets as datasets
+    from . import evaluation as evaluation
+    from . import exceptions as exceptions
+    from . import features as features
+    from . import learners as learners
+    from . import search as search
+    from . import theory as theory
+    from . import triplets as triplets
+    from .learners import AROW as AROW
+    from .learners import HIER as HIER
+    from .learners import ITML as ITML
+    from .learners import LEGO as LEGO
+    from .learners import LMNN as LMNN
+    from .learners import OASIS as OASIS
+    from .learners import Cosine as Cosine
+    from .learners import DiagonalAROMA as DiagonalAROMA
+    from .learners import Euclidean as Euclidean
+    from .learners import FactoredAROMA as FactoredAROMA
+    from .learners import Fingerprint as Fingerprint
+    from .learners import FullAROMA as FullAROMA
+    from .learners import MomentAROMA as MomentAROMA
+    from .learners import best_projection as best_projection
+    from .learners import load as load
+    from .learners import merge as merge
+    from .learners import spectral_projection as spectral_projection
 
 __version__ = "0.1.0"
 
-_MODULES = ("datasets", "evaluation", "exceptions", "features", "learners", "search", "theory", "triplets")
-# The module that defines each of the other public names.
-_NAMES = {
-    **dict.fromkeys(
-        (
-            "AROW",
-            "HIER",
-            "ITML",
-            "LEGO",
-            "LMNN",
-            "OASIS",
-            "Cosine",
-            "DiagonalAROMA",
-            "Euclidean",
-            "FactoredAROMA",
-            "Fingerprint",
-            "FullAROMA",
-            "MomentAROMA",
-            "best_projection",
-            "load",
-            "merge",
-            "spectral_projection",
-        ),
-        ".learners",
-    ),
+_SUBPACKAGES = ("datasets", "evaluation", "exceptions", "features", "learners", "search", "theory", "triplets")
+# The module that defines each public name; names of learners come from their table.
+_MODULES = {
+    **{name: f"{__name__}.{name}" for name in _SUBPACKAGES},
+    **{learner.name: learner.module for learner in _LEARNERS.values()},
+    "Fingerprint": "aromatch.learners.fingerprint",
+    "best_projection": "aromatch.learners.embedding.best",
+    "load": "aromatch.learners.files",
+    "merge": "aromatch.learners.moment.merging",
+    "spectral_projection": "aromatch.learners.embedding.spectral",
 }
-__all__ = [
-    *_MODULES,
-    *_NAMES,
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f".{name}", __name__)
-    if name in _NAMES:
-        return getattr(import_module(_NAMES[name], __name__), name)
-    raise AttributeError(f"module 'aromatch' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__all__ = list(_MODULES)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -13,7 +13,7 @@ import typer.main
 
 import aromatch as am
 from aromatch.cli import app
-from aromatch.learners import LEARNERS
+from learner_classes import CLASSES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -66,7 +66,7 @@ def test_every_command_is_in_the_readme_and_its_options_are_in_the_documents(nam
     assert alone - set(re.findall(r"(?<![\w-])-\w\b", pages)) == set()
 
 
-@pytest.mark.parametrize("learner", [*LEARNERS.values(), am.AROW])
+@pytest.mark.parametrize("learner", CLASSES)
 def test_every_setting_of_a_learner_is_in_the_guide(learner):
     assert set(inspect.signature(learner).parameters) - words_in_code(GUIDE) == set()
 

@@ -17,8 +17,8 @@ import aromatch as am
 from aromatch.evaluation import reliability
 from aromatch.exceptions import ModelFileError
 from aromatch.io.container import read_model, write_model
-from aromatch.learners import LEARNERS
 from aromatch.learners.calibration import Calibration
+from learner_classes import SIMILARITIES
 
 CONFIDENT = {
     "d-AROMA": lambda: am.DiagonalAROMA(10.0),
@@ -232,7 +232,7 @@ def calibrated(learner=am.DiagonalAROMA):
     return model.calibrate(comparisons(np.arange(200, 600), 700, 1), X), X
 
 
-@pytest.mark.parametrize("learner", LEARNERS.values())
+@pytest.mark.parametrize("learner", SIMILARITIES)
 def test_every_similarity_can_be_calibrated_saved_and_copied(learner, tmp_path):
     X, y = digits()
     kept = X.var(axis=0) > 1e-3  # few enough features for all of them

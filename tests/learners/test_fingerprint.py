@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import aromatch as am
-from aromatch.learners import LEARNERS
+from learner_classes import SIMILARITIES
 
 RNG = np.random.default_rng(0)
 PROBES = RNG.normal(size=(3, 6))
@@ -41,7 +41,7 @@ def test_other_embeddings_have_other_probes():
         assert MINE.differences(am.Fingerprint.of("mini-v1", other)) == ["probe"]
 
 
-@pytest.mark.parametrize("learner", LEARNERS.values())
+@pytest.mark.parametrize("learner", SIMILARITIES)
 def test_it_is_saved_copied_and_checked(learner, tmp_path):
     model, _ = fitted(learner)
     assert model.fingerprints_ is None
@@ -54,7 +54,7 @@ def test_it_is_saved_copied_and_checked(learner, tmp_path):
             one.check_fingerprint(am.Fingerprint.of("mini-v1", PROBES + 1))
 
 
-@pytest.mark.parametrize("learner", LEARNERS.values())
+@pytest.mark.parametrize("learner", SIMILARITIES)
 def test_who_learns_anew_is_bound_to_nothing(learner):
     model, X = fitted(learner)
     model.bind(MINE)

@@ -1,50 +1,51 @@
-"""The learners, one algorithm in one file, and the way back from a model file to one of them."""
+"""The learners, one algorithm in one file; `registry` has a row for each.
 
-from .base import Similarity
-from .baselines.arow import AROW
-from .baselines.cosine import Cosine
-from .baselines.euclidean import Euclidean
-from .baselines.hier import HIER, hierarchy_from_dots
-from .baselines.itml import ITML
-from .baselines.lego import LEGO
-from .baselines.lmnn import LMNN
-from .embedding.best import best_projection
-from .embedding.projection import Projection
-from .embedding.spectral import spectral_projection
-from .fingerprint import Fingerprint
-from .moment.merging import merge
-from .moment.moment import MomentAROMA
-from .online.diagonal import DiagonalAROMA
-from .online.factored import FactoredAROMA
-from .online.full import FullAROMA
-from .online.oasis import OASIS
-from .online.online import OnlineLearner
-from .registry import LEARNERS, load
-from .triplet import Judgement, TripletLearner
+Every name is imported on first use.
+"""
 
-__all__ = [
-    "AROW",
-    "HIER",
-    "ITML",
-    "LEARNERS",
-    "LEGO",
-    "LMNN",
-    "OASIS",
-    "Cosine",
-    "DiagonalAROMA",
-    "Euclidean",
-    "FactoredAROMA",
-    "Fingerprint",
-    "FullAROMA",
-    "Judgement",
-    "MomentAROMA",
-    "OnlineLearner",
-    "Projection",
-    "Similarity",
-    "TripletLearner",
-    "best_projection",
-    "hierarchy_from_dots",
-    "load",
-    "merge",
-    "spectral_projection",
-]
+from typing import TYPE_CHECKING
+
+from .._utils.lazy import lazy_names
+from .registry import LEARNERS
+
+if TYPE_CHECKING:
+    from .base import Similarity as Similarity
+    from .baselines.arow import AROW as AROW
+    from .baselines.cosine import Cosine as Cosine
+    from .baselines.euclidean import Euclidean as Euclidean
+    from .baselines.hier import HIER as HIER
+    from .baselines.hier import hierarchy_from_dots as hierarchy_from_dots
+    from .baselines.itml import ITML as ITML
+    from .baselines.lego import LEGO as LEGO
+    from .baselines.lmnn import LMNN as LMNN
+    from .embedding.best import best_projection as best_projection
+    from .embedding.projection import Projection as Projection
+    from .embedding.spectral import spectral_projection as spectral_projection
+    from .files import load as load
+    from .fingerprint import Fingerprint as Fingerprint
+    from .moment.merging import merge as merge
+    from .moment.moment import MomentAROMA as MomentAROMA
+    from .online.diagonal import DiagonalAROMA as DiagonalAROMA
+    from .online.factored import FactoredAROMA as FactoredAROMA
+    from .online.full import FullAROMA as FullAROMA
+    from .online.oasis import OASIS as OASIS
+    from .triplet import Judgement as Judgement
+    from .triplet import TripletLearner as TripletLearner
+
+_MODULES = {learner.name: learner.module for learner in LEARNERS.values()} | {
+    name: f"{__name__}.{module}"
+    for name, module in (
+        ("Fingerprint", "fingerprint"),
+        ("Judgement", "triplet"),
+        ("Projection", "embedding.projection"),
+        ("Similarity", "base"),
+        ("TripletLearner", "triplet"),
+        ("best_projection", "embedding.best"),
+        ("hierarchy_from_dots", "baselines.hier"),
+        ("load", "files"),
+        ("merge", "moment.merging"),
+        ("spectral_projection", "embedding.spectral"),
+    )
+}
+__all__ = ["LEARNERS", *_MODULES]
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

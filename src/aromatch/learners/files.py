@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,45 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .._utils.rows import check_structure
+from ..exceptions import ModelFileError
+from ..io.container import read_model
 from .calibration import Calibration
 from .fingerprint import Fingerprint
+from .registry import LEARNERS, Learner
 
 Parts = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
 # Begins the names of arrays that a program has put beside the model, which are none of its business.
 ATTACHED = "attached"
+_LOADABLE = {**LEARNERS, "Projection": Learner("Projection", "aromatch.learners.embedding.projection")}
+
+
+def load(path: str | PathLike[str]) -> Any:
+    """Load a model that `save` wrote.
+
+    Nothing in the file is executed. A file that is truncated, changed or not a model raises a `ModelFileError` that
+    names it.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> import aromatch as am
+    >>> model = am.DiagonalAROMA().fit_triplets([[0, 1, 2]], np.eye(3))
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "similarity.safetensors"
+    >>> model.save(path)
+    >>> bool((am.load(path).W_ == model.W_).all())
+    True
+    """
+    return model_of(path, read_model(path))
+
+
+def model_of(path: str | PathLike[str], parts: Parts) -> Any:
+    """Build a model from the header and the arrays of a file."""
+    try:
+        return from_parts(*parts)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} is not a model that this version can use: {error}") from error
 
 
 def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
@@ -84,11 +117,12 @@ def _as_stored(array: NDArray[Any]) -> NDArray[Any]:
     return array if array.dtype == np.float32 else array.astype(np.float64)
 
 
-def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners: Mapping[str, Any]) -> Any:
-    """Put a model together, or say in a ValueError what does not fit."""
+def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+    """Build a model; raise a ValueError that names what does not fit."""
     name = header["learner"]
-    if name not in learners:
-        raise ValueError(f"its learner is {name!r}, expected one of {', '.join(learners)}")
+    if name not in _LOADABLE:
+        raise ValueError(f"its learner is {name!r}, expected one of {', '.join(_LOADABLE)}")
+    learner = _LOADABLE[name].cls
     parameters = {name: _from_header(value) for name, value in header["parameters"].items()}
     state: dict[str, NDArray[Any]] = {}
     predictions: dict[str, NDArray[Any]] = {}
@@ -106,10 +140,10 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]], learners
             raise ValueError(f"it has an array {key!r} that no learner knows")
     for parameter, parts in matrices.items():
         parameters[parameter] = sparse_matrix(parameter, **parts)
-    expected = learners[name]._get_param_names()
+    expected = learner._get_param_names()
     if sorted(parameters) != sorted(expected):
         raise ValueError(f"its parameters are {sorted(parameters)}, expected {sorted(expected)}")
-    model = learners[name](**parameters)
+    model = learner(**parameters)
     m, n = header["n_features_in"], header["n_object_features_in"]
     if model._is_stateless and m is None and n is None:
         model._check_state(state, 0, 0)

@@ -1,67 +1,42 @@
-"""Every learner by its name, and the way back from a model file."""
+"""One row a learner: public names, `load`, the command line and the contract tests derive from this table.
 
-from collections.abc import Mapping
-from os import PathLike
+To add a learner, write its file and its kernel, and add a row. Importing this module imports no learner.
+"""
 
-from ..exceptions import ModelFileError
-from ..io.container import read_model
-from .base import Similarity
-from .baselines.cosine import Cosine
-from .baselines.euclidean import Euclidean
-from .baselines.hier import HIER
-from .baselines.itml import ITML
-from .baselines.lego import LEGO
-from .baselines.lmnn import LMNN
-from .embedding.projection import Projection
-from .files import Parts, from_parts
-from .moment.moment import MomentAROMA
-from .online.diagonal import DiagonalAROMA
-from .online.factored import FactoredAROMA
-from .online.full import FullAROMA
-from .online.oasis import OASIS
+from importlib import import_module
+from typing import Any, NamedTuple
 
-LEARNERS: Mapping[str, type[Similarity]] = {
-    learner.__name__: learner
-    for learner in (
-        DiagonalAROMA,
-        FactoredAROMA,
-        FullAROMA,
-        MomentAROMA,
-        OASIS,
-        Cosine,
-        Euclidean,
-        ITML,
-        LEGO,
-        LMNN,
-        HIER,
+
+class Learner(NamedTuple):
+    """A learner of the package."""
+
+    name: str
+    """Name of the class, which is public as ``aromatch.<name>`` and stands in model files."""
+    module: str
+    """Module that defines the class."""
+    command: str | None = None
+    """Value of ``aromatch train --learner``; None where the command line does not offer the learner."""
+
+    @property
+    def cls(self) -> Any:
+        """The class, imported on first use."""
+        return getattr(import_module(self.module), self.name)
+
+
+LEARNERS: dict[str, Learner] = {
+    name: Learner(name, f"aromatch.learners.{module}", command)
+    for name, module, command in (
+        ("DiagonalAROMA", "online.diagonal", "diagonal"),
+        ("FactoredAROMA", "online.factored", "factored"),
+        ("FullAROMA", "online.full", None),
+        ("OASIS", "online.oasis", "oasis"),
+        ("MomentAROMA", "moment.moment", "moment"),
+        ("Cosine", "baselines.cosine", None),
+        ("Euclidean", "baselines.euclidean", None),
+        ("ITML", "baselines.itml", None),
+        ("LEGO", "baselines.lego", None),
+        ("LMNN", "baselines.lmnn", None),
+        ("HIER", "baselines.hier", None),
+        ("AROW", "baselines.arow", None),
     )
 }
-
-
-def load(path: str | PathLike[str]) -> Similarity:
-    """Read a model that `save` wrote.
-
-    Nothing in the file is run. A file that is truncated, changed or not a model is refused with a
-    `ModelFileError` that names it.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> import numpy as np
-    >>> import aromatch as am
-    >>> model = am.DiagonalAROMA().fit_triplets([[0, 1, 2]], np.eye(3))
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "similarity.safetensors"
-    >>> model.save(path)
-    >>> bool((am.load(path).W_ == model.W_).all())
-    True
-    """
-    return model_of(path, read_model(path))
-
-
-def model_of(path: str | PathLike[str], parts: Parts) -> Similarity:
-    """Put a model together from what was read from a file."""
-    try:
-        model: Similarity = from_parts(*parts, {**LEARNERS, "Projection": Projection})
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{path} is not a model that this version can use: {error}") from error
-    return model

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from ..exceptions import ModelFileError
 from ..io.container import read_model, write_model
 from ..learners import Similarity
-from ..learners.files import ATTACHED
-from ..learners.registry import model_of
+from ..learners.files import ATTACHED, model_of
 from .preparation import Preparation
 
 KEY = "workflows"

@@ -316,9 +316,9 @@ def _spread_out(numbers: Numbers) -> Numbers:
 
 def _for_scores(objects: Side, L: Array, power: float) -> Array:
     """Map objects so that inner products with queries are scores, each query's but for a factor."""
-    V: Array = objects.rows @ L
+    V = objects.rows @ L
     norms = nonzero_norms(V)
-    return V / norms * (norms * objects.norms) ** (1 - power)
+    return np.asarray(V / norms * (norms * objects.norms) ** (1 - power))
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
