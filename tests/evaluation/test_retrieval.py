@@ -450,10 +450,10 @@ REFUSED = {
     "scores of another shape": (
         {"model": Fixed(np.ones((3, 2)))},
         ValueError,
-        "model.similarity must give an array of shape (2, 3), got (3, 2)",
+        "model.similarity must return an array of shape (2, 3), got (3, 2)",
     ),
-    "complex scores": ({"model": Fixed(np.ones((2, 3)) * 1j)}, TypeError, "must give real numbers"),
-    "scores that are words": ({"model": Fixed([["a"] * 3] * 2)}, TypeError, "must give real numbers"),
+    "complex scores": ({"model": Fixed(np.ones((2, 3)) * 1j)}, TypeError, "must return real numbers"),
+    "scores that are words": ({"model": Fixed([["a"] * 3] * 2)}, TypeError, "must return real numbers"),
 }
 
 
@@ -469,11 +469,11 @@ def test_a_score_that_is_nan_is_refused_and_named(dtype):
     table = np.ones((300, 200), dtype=dtype)
     table[217, 44] = np.nan
     labels = {"y": np.arange(300) % 2, "y_objects": np.arange(200) % 2}
-    with pytest.raises(ValueError, match=r"model\.similarity gave NaN for row 217 of Q and row 44 of P"):
+    with pytest.raises(ValueError, match=r"model\.similarity returned NaN for row 217 of Q and row 44 of P"):
         evaluate_table(table, **labels)
     table = np.ones((5, 5), dtype=dtype)
     table[3, 1] = np.nan
-    with pytest.raises(ValueError, match="gave NaN for row 3 of Q and row 1 of Q"):
+    with pytest.raises(ValueError, match="returned NaN for row 3 of Q and row 1 of Q"):
         evaluate_table(table, [7, 0, 0, 1, 1])
 
 
@@ -484,3 +484,51 @@ def test_values_of_each_query_have_the_means_of_the_report():
     for k in (1, 5):
         assert report.ndcg_per_query[k].mean() == pytest.approx(report.ndcg[k])
         assert report.precision_per_query[k].mean() == pytest.approx(report.precision[k])
+
+
+def test_graded_judgements_give_what_ir_measures_gives():
+    ir_measures = pytest.importorskip("ir_measures")
+    rng = np.random.default_rng(3)
+    Q, P = rng.normal(size=(12, 5)), rng.normal(size=(60, 5))
+    grades = rng.integers(-1, 4, size=(12, 60)) * (rng.random((12, 60)) < 0.3)
+    judged = [ir_measures.Qrel(str(q), str(p), int(grades[q, p])) for q, p in zip(*np.nonzero(grades), strict=True)]
+    run = [ir_measures.ScoredDoc(str(q), str(p), float(s)) for q, row in enumerate(Q @ P.T) for p, s in enumerate(row)]
+    theirs = ir_measures.calc_aggregate([ir_measures.AP, ir_measures.P @ 5, ir_measures.nDCG @ 5], judged, run)
+    ours = evaluate_retrieval(DotProduct(), Q, P=P, qrels=grades, ks=[5])
+    assert ours.mean_average_precision == pytest.approx(theirs[ir_measures.AP])
+    assert ours.precision[5] == pytest.approx(theirs[ir_measures.P @ 5])
+    assert ours.ndcg[5] == pytest.approx(theirs[ir_measures.nDCG @ 5])
+
+
+def test_grades_of_one_equal_labels_for_all_queries_and_for_some():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(50, 4)).round(1), rng.integers(6, size=50)
+    by_labels = evaluate_retrieval(DotProduct(), X, y, ks=[1, 5])
+    for qrels in ((y[:, np.newaxis] == y).astype(float), sp.csr_array((y[:, np.newaxis] == y).astype(int))):
+        by_grades = evaluate_retrieval(DotProduct(), X, qrels=qrels, ks=[1, 5])
+        assert np.array_equal(by_grades.average_precision, by_labels.average_precision)
+        assert np.array_equal(by_grades.ndcg_per_query[5], by_labels.ndcg_per_query[5])
+    rows = np.array([7, 3, 41])
+    for relevance in ({"y": y}, {"qrels": (y[:, np.newaxis] == y)}):
+        some = evaluate_retrieval(DotProduct(), X, **relevance, query_rows=rows, ks=[1, 5])
+        assert np.array_equal(some.query_rows, rows)
+        assert np.array_equal(some.average_precision, by_labels.average_precision[rows])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({}, "y or qrels"),
+        ({"y": Y3, "qrels": np.eye(3)}, "y or qrels"),
+        ({"qrels": np.eye(2)}, "qrels"),
+        ({"qrels": np.full((3, 3), np.nan)}, "qrels"),
+        ({"qrels": np.eye(3)}, "qrels"),  # only the query itself is relevant
+        ({"qrels": np.ones((3, 3)), "y_objects": Y3}, "y_objects"),
+        ({"y": Y3, "query_rows": [3]}, "query_rows"),
+        ({"y": Y3, "query_rows": [[0]]}, "query_rows"),
+        ({"y": Y3, "query_rows": [0.5]}, "query_rows"),
+    ],
+)
+def test_bad_judgements_are_refused_with_the_name_of_the_argument(arguments, name):
+    with pytest.raises(ValueError, match=name):
+        evaluate_retrieval(DotProduct(), X3, **arguments)

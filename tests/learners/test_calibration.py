@@ -369,20 +369,3 @@ def test_files_with_a_calibration_that_is_none_are_refused(change, tmp_path):
     write_model(tmp_path / "model", header, arrays)
     with pytest.raises(ModelFileError, match=r"calibration|n_predictions"):
         am.load(tmp_path / "model")
-
-
-def test_reliability_counts_what_came_true_in_parts_of_the_same_size():
-    rng = np.random.default_rng(0)
-    given_ones = rng.random(1_003)
-    found = reliability(given_ones, n_parts=4)
-    assert found.counts.tolist() == [251, 251, 251, 250]
-    sure = np.maximum(given_ones, 1 - given_ones)
-    order = np.argsort(sure)
-    for part, predicted, observed in zip(np.array_split(order, 4), found.predicted, found.observed, strict=True):
-        assert predicted == pytest.approx(sure[part].mean())
-        assert observed == pytest.approx((given_ones[part] > 0.5).mean())
-    assert found.largest_gap == np.abs(found.predicted - found.observed).max()
-    assert reliability([0.5] * 10, n_parts=1).largest_gap == 0
-    for bad in ([0.5], [0.5, 2.0], [[0.5, 0.5]], [0.5, np.nan], ["a", "b"], [1j, 1j], [None, None]):
-        with pytest.raises(ValueError, match="probabilities must be at least 2 numbers from 0 to 1"):
-            reliability(bad, n_parts=2)

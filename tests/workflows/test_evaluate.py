@@ -13,7 +13,6 @@ from scipy import sparse, stats
 import aromatch as am
 from aromatch.workflows.baseline import Cosine
 from aromatch.workflows.evaluate import compare, evaluate
-from aromatch.workflows.judged import evaluate_judged
 from aromatch.workflows.learning import Settings
 from aromatch.workflows.train import Training, train
 from collections_on_disk import write_folder, write_jsonl, write_search, write_vectors
@@ -58,7 +57,7 @@ def test_grades_of_labels_give_the_figures_of_labels(seed, n_objects, n_queries)
         return
     by_labels = am.evaluation.evaluate_retrieval(Cosine(), Q, y, objects, y_objects, ks=(1, 3))
     grades = sparse.csr_array((y[:, np.newaxis] == y_objects).astype(float))
-    by_grades = evaluate_judged(Cosine(), Q, objects, grades, np.arange(n_queries), (1, 3), own=False)
+    by_grades = am.evaluation.evaluate_retrieval(Cosine(), Q, P=objects, qrels=grades, ks=(1, 3))
     np.testing.assert_allclose(by_grades.average_precision, by_labels.average_precision)
     for k in (1, 3):
         np.testing.assert_allclose(by_grades.precision_per_query[k], by_labels.precision_per_query[k])

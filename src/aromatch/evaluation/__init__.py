@@ -1,12 +1,6 @@
 """Retrieval measures and reliability of probabilities."""
 
-from .retrieval import (
-    HasSimilarity,
-    Reliability,
-    RetrievalReport,
-    evaluate_retrieval,
-    reliability,
-    tie_order,
-)
+from .reliability import Reliability, reliability
+from .retrieval import HasSimilarity, RetrievalReport, evaluate_retrieval, tie_order
 
 __all__ = ["HasSimilarity", "Reliability", "RetrievalReport", "evaluate_retrieval", "reliability", "tie_order"]

@@ -20,7 +20,6 @@ from ..evaluation.retrieval import evaluate_retrieval
 from ..learners import Similarity
 from ..triplets import from_labels
 from .baseline import Cosine
-from .judged import evaluate_judged
 from .problem import Numbers
 
 if TYPE_CHECKING:
@@ -99,13 +98,12 @@ def _figure(model: Any, lesson: Lesson, held: Numbers) -> float:
     """Give the mAP for queries that were held out: of their label, or of what was preferred for them."""
     if lesson.labels is not None:
         return evaluate_retrieval(model, lesson.Q[held], lesson.labels[held].astype(str), ks=[1]).mean_average_precision
-    P = lesson.Q if lesson.P is None else lesson.P
     query, better, worse = lesson.triplets.T
-    shape = (lesson.Q.shape[0], P.shape[0])
+    shape = (lesson.Q.shape[0], (lesson.Q if lesson.P is None else lesson.P).shape[0])
     ones = np.ones(len(query))
     # What is better more often than worse: a click here may be passed over there.
     grades = sparse.csr_array((ones, (query, better)), shape=shape) - sparse.csr_array(
         (ones, (query, worse)), shape=shape
     )
-    own = lesson.P is None
-    return evaluate_judged(model, lesson.Q, P, sparse.csr_array(grades), held, [1], own=own).mean_average_precision
+    report = evaluate_retrieval(model, lesson.Q, P=lesson.P, qrels=grades, query_rows=held, ks=[1])
+    return report.mean_average_precision

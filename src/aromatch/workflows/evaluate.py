@@ -23,7 +23,6 @@ from ..evaluation.retrieval import RetrievalReport, evaluate_retrieval
 from ..io.items import Items
 from .baseline import NAMES, Cosine, baseline_rows
 from .bundle import Trained
-from .judged import evaluate_judged
 from .problem import Numbers, Problem, marks, read_problem
 from .search import best
 
@@ -197,14 +196,14 @@ def _only(items: Items, rows: Numbers) -> Items:
 def _ranked(problem: Problem, side: _Side, rows: Numbers, ks: Sequence[int], *, own_labels: bool) -> RetrievalReport:
     said = problem.supervision
     if said.labels is None:
-        own = problem.queries is None
-        return evaluate_judged(side.scorer, side.Q, side.P, said.grades, rows, ks, own=own)
+        P = None if problem.queries is None else side.P
+        return evaluate_retrieval(side.scorer, side.Q, P=P, qrels=said.grades, query_rows=rows, ks=ks)
     if own_labels:
         return evaluate_retrieval(side.scorer, side.Q, said.labels[rows].astype(str), ks=ks)
     assert said.object_labels is not None
     there = np.flatnonzero(said.object_labels != None)  # noqa: E711
     labels, of_objects = said.labels[rows].astype(str), said.object_labels[there].astype(str)
-    return evaluate_retrieval(side.scorer, side.Q[rows], labels, side.P[there], of_objects, ks)
+    return evaluate_retrieval(side.scorer, side.Q[rows], labels, side.P[there], of_objects, ks=ks)
 
 
 def _measures(reports: list[RetrievalReport], ks: Sequence[int]) -> list[Measure]:
