@@ -1,19 +1,20 @@
-"""Cython loops on plain arrays.
+"""Cython loops on arrays.
 
-Nothing in here validates, converts or explains: that is the work of the layer above. Every loop runs
-without the GIL and leaves its model at the boundary between two triplets.
+The kernels do not validate or convert their arguments: the layer above does. Every loop runs without the GIL. When it
+returns, the model is in the state after a whole number of triplets.
 
 ========== ==================================================================
-rows       reads rows of CSR and dense matrices in place
+rows       rows of CSR and dense matrices, read in place
 bilinear   scores ``q'Wp`` and quadratic forms ``q'Aq`` of many pairs
 diagonal   d-AROMA
-factored   f-AROMA in all its forms, one update at a time
-blocked    f-AROMA as printed, updates folded in a block at a time
+factored   f-AROMA in all its variants, one update at a time
+blocked    f-AROMA as printed, updates folded a block at a time
 full       AROW for vectors, and for ``vec(W)`` with a full covariance
 oasis      OASIS
-touched    d-AROMA and OASIS on matrices of which only touched cells are kept
+moments    weighted sums of rows and row hashes for the moment learner
+touched    d-AROMA and OASIS on matrices that store touched cells only
 ========== ==================================================================
 
-One round of an algorithm, where two kernels share it, is in its ``.pxd``; `vectors.pxd` and `loops.h` have the loops
-over memory, and `pending.pxd` what it takes to keep updates pending.
+A ``.pxd`` file holds the round of an algorithm that two kernels share. `rounds.pxd` holds the update rule and the
+counters, `pending.pxd` the pending rank-one updates, `vectors.pxd` and `loops.h` the innermost loops.
 """

@@ -5,7 +5,7 @@ from .rows import RowView
 def forms(
     Q: RowView,
     P: RowView,
-    numbers: Any,
+    indices: Any,
     A: Any,
     squared: bool,
     apart: bool,
@@ -13,9 +13,9 @@ def forms(
 ) -> None: ...
 def quadratic_forms(
     X: RowView,
-    numbers: Any,
+    indices: Any,
     A: Any,
     out: Any,
 ) -> None: ...
-def projections(X: RowView, numbers: Any, A: Any, out: Any) -> None: ...
+def projections(X: RowView, indices: Any, A: Any, out: Any) -> None: ...
 def products(Q: RowView, A: Any, out: Any) -> None: ...

@@ -1,4 +1,4 @@
-"""Scores and variances of many pairs, or of many differences of two objects."""
+"""Scores and variances of many pairs ``(q, p)``, p an object or the difference of two objects."""
 
 from libc.stdint cimport int64_t
 
@@ -6,23 +6,23 @@ from .rows cimport Pair, RowView, Workspace, floating, gather, read_pair
 from .vectors cimport bilinear_form, sparse_dot
 
 
-def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, const floating[:, :] A, bint squared, bint apart, floating[::1] out):
-    """Write ``q'Ap`` for every row of `numbers`: q a row of Q, p a row of P or the difference of two.
+def forms(RowView Q, RowView P, const int64_t[:, ::1] indices, const floating[:, :] A, bint squared, bint apart, floating[::1] out):
+    """Compute ``q'Ap`` for every row of `indices`: q a row of Q, p a row of P (two columns) or a difference (three).
 
-    `apart` is whether A is a matrix of d-AROMA, whose cells lie apart. With `squared`, only for those, q and p are squared
-    by element first: the variance under a diagonal covariance.
+    `apart` marks A as a strided view of the interleaved cells of d-AROMA. `squared`, valid for those only, squares q
+    and p by element first, which gives the variance under a diagonal covariance.
     """
     cdef Workspace space = Workspace(A.shape[0], A.shape[1], sizeof(floating))
     cdef Pair *x = &space.pair
     cdef floating *q = <floating *>x.q
     cdef floating *p = <floating *>x.p
     cdef Py_ssize_t between = A.strides[1] // <Py_ssize_t>sizeof(floating), t, k
-    cdef bint subtracts = numbers.shape[1] == 3
+    cdef bint subtracts = indices.shape[1] == 3
     with nogil:
-        for t in range(numbers.shape[0]):
+        for t in range(indices.shape[0]):
             read_pair(
-                x, q, &Q.rows, numbers[t, 0], &P.rows, numbers[t, 1],
-                &P.rows if subtracts else NULL, numbers[t, 2] if subtracts else 0)
+                x, q, &Q.rows, indices[t, 0], &P.rows, indices[t, 1],
+                &P.rows if subtracts else NULL, indices[t, 2] if subtracts else 0)
             if squared:
                 for k in range(x.k_q):
                     q[k] = q[k] * q[k]
@@ -38,7 +38,7 @@ def forms(RowView Q, RowView P, const int64_t[:, ::1] numbers, const floating[:,
 
 
 def products(RowView Q, const floating[:, :] A, floating[:, ::1] out):
-    """Write ``QA`` row by row, without a copy of A, whose cells may lie apart."""
+    """Compute ``QA`` row by row, without a copy of A, which may be strided."""
     cdef Workspace space = Workspace(A.shape[0], 0, sizeof(floating))
     cdef floating *q = <floating *>space.pair.q
     cdef Py_ssize_t n = A.shape[1], row_apart = A.strides[0] // <Py_ssize_t>sizeof(floating)
@@ -57,19 +57,19 @@ def products(RowView Q, const floating[:, :] A, floating[:, ::1] out):
                     to[j] += q[i] * a[apart * j]
 
 
-def quadratic_forms(RowView X, const int64_t[:, ::1] numbers, const floating[:, ::1] A, floating[::1] out):
-    """Write ``x'Ax``, x a row of X (one column in `numbers`) or the difference of two rows (two columns)."""
+def quadratic_forms(RowView X, const int64_t[:, ::1] indices, const floating[:, ::1] A, floating[::1] out):
+    """Compute ``x'Ax``, x a row of X (one column in `indices`) or the difference of two rows (two columns)."""
     cdef Workspace space = Workspace(A.shape[0], A.shape[0], sizeof(floating))
     cdef Pair *x = &space.pair
     cdef floating *p = <floating *>x.p
     cdef Pair twice
     cdef Py_ssize_t t, k
-    cdef bint subtracts = numbers.shape[1] == 2
+    cdef bint subtracts = indices.shape[1] == 2
     with nogil:
-        for t in range(numbers.shape[0]):
+        for t in range(indices.shape[0]):
             read_pair(
-                x, p, &X.rows, numbers[t, 0], &X.rows, numbers[t, 0],
-                &X.rows if subtracts else NULL, numbers[t, 1] if subtracts else 0)
+                x, p, &X.rows, indices[t, 0], &X.rows, indices[t, 0],
+                &X.rows if subtracts else NULL, indices[t, 1] if subtracts else 0)
             twice = x[0]
             twice.q = x.p
             twice.q_columns = x.p_columns
@@ -79,17 +79,17 @@ def quadratic_forms(RowView X, const int64_t[:, ::1] numbers, const floating[:, 
             out[t] = <floating>bilinear_form(&A[0, 0], &twice)
 
 
-def projections(RowView X, const int64_t[:, ::1] numbers, const floating[:, ::1] A, floating[:, ::1] out):
-    """Write ``A x``, x a row of X (one column in `numbers`) or the difference of two rows (two columns)."""
+def projections(RowView X, const int64_t[:, ::1] indices, const floating[:, ::1] A, floating[:, ::1] out):
+    """Compute ``A x``, x a row of X (one column in `indices`) or the difference of two rows (two columns)."""
     cdef Workspace space = Workspace(A.shape[1], A.shape[1], sizeof(floating))
     cdef Pair *x = &space.pair
     cdef floating *p = <floating *>x.p
     cdef Py_ssize_t t, k
-    cdef bint subtracts = numbers.shape[1] == 2
+    cdef bint subtracts = indices.shape[1] == 2
     with nogil:
-        for t in range(numbers.shape[0]):
+        for t in range(indices.shape[0]):
             read_pair(
-                x, p, &X.rows, numbers[t, 0], &X.rows, numbers[t, 0],
-                &X.rows if subtracts else NULL, numbers[t, 1] if subtracts else 0)
+                x, p, &X.rows, indices[t, 0], &X.rows, indices[t, 0],
+                &X.rows if subtracts else NULL, indices[t, 1] if subtracts else 0)
             for k in range(out.shape[1]):
                 out[t, k] = <floating>sparse_dot(&A[k, 0], p, x.p_columns, x.k_p)

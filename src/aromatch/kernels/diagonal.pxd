@@ -1,8 +1,8 @@
-# One round of d-AROMA, for whoever keeps the cells: a whole matrix, or a block of the cells that a triplet touches.
+# One round of d-AROMA, shared by the dense kernel and the kernel of touched cells.
 
 from libc.math cimport isfinite
 
-from .rounds cimport asks_for_update, has_evidence
+from .rounds cimport needs_update, has_evidence
 from .rows cimport Pair, Workspace, floating
 
 
@@ -45,38 +45,38 @@ cdef extern from "loops.h" nogil:
         const double *pairs, const Py_ssize_t *columns, Py_ssize_t k_p)
 
 
-# What a round works with besides the triplet; values as in Pair.
-cdef struct Room:
+# Scratch memory of a round; values as in Pair.
+cdef struct Scratch:
     void *q2
-    void *pairs         # every p with its square
+    void *pairs         # p and p^2 of each entry, interleaved
     void *f
     void *g
 
 
-cdef inline Py_ssize_t size_of_room(Py_ssize_t m, Py_ssize_t n) noexcept:
+cdef inline Py_ssize_t scratch_size(Py_ssize_t m, Py_ssize_t n) noexcept:
     return 3 * m + 2 * n
 
 
-cdef inline Room take_room(Workspace space, Py_ssize_t m, Py_ssize_t n) noexcept:
-    cdef Room room
-    room.q2 = space.take(m)
-    room.pairs = space.take(2 * n)
-    room.f = space.take(m)
-    room.g = space.take(m)
-    return room
+cdef inline Scratch take_scratch(Workspace space, Py_ssize_t m, Py_ssize_t n) noexcept:
+    cdef Scratch scratch
+    scratch.q2 = space.take(m)
+    scratch.pairs = space.take(2 * n)
+    scratch.f = space.take(m)
+    scratch.g = space.take(m)
+    return scratch
 
 
-# Learn one triplet, with the margin and the variance in `told`. A cell is a mean and a variance, side by side; the Pair
-# counts cells. Returns whether it was an update, or -1 when a score overflows, and then nothing has changed.
+# Learn one triplet and write its margin and variance to `result`. A cell is a mean followed by its variance; offsets in
+# the Pair count cells. Returns whether the round was an update, or -1 if a score overflows; then nothing changes.
 cdef inline int step(
-    floating *cells, const Pair *x, const Room *room, double r, bint only_mistakes, bint inverse, double *told,
+    floating *cells, const Pair *x, const Scratch *scratch, double r, bint only_mistakes, bint inverse, double *result,
 ) noexcept nogil:
     cdef const floating *q = <const floating *>x.q
     cdef const floating *p = <const floating *>(x.p if x.p_full == NULL else x.p_full)
-    cdef floating *q2 = <floating *>room.q2
-    cdef floating *pairs = <floating *>room.pairs
-    cdef floating *f = <floating *>room.f
-    cdef floating *g = <floating *>room.g
+    cdef floating *q2 = <floating *>scratch.q2
+    cdef floating *pairs = <floating *>scratch.pairs
+    cdef floating *f = <floating *>scratch.f
+    cdef floating *g = <floating *>scratch.g
     cdef Py_ssize_t k
     cdef double alpha, scale
     for k in range(x.k_q):
@@ -84,37 +84,37 @@ cdef inline int step(
     for k in range(x.k_p if x.p_full == NULL else x.n):
         pairs[2 * k] = p[k]
         pairs[2 * k + 1] = p[k] * p[k]
-    forms(cells, x, q2, pairs, told)
-    if not isfinite(told[0] + told[1]):
+    forms(cells, x, q2, pairs, result)
+    if not isfinite(result[0] + result[1]):
         return -1
-    if not asks_for_update(told[0], only_mistakes, has_evidence(x), r):
+    if not needs_update(result[0], only_mistakes, has_evidence(x), r):
         return False
-    alpha = (1 - told[0]) / (told[1] + r)
-    scale = (1 / r if inverse else 1 / (told[1] + r))
+    alpha = (1 - result[0]) / (result[1] + r)
+    scale = (1 / r if inverse else 1 / (result[1] + r))
     for k in range(x.k_q):
         f[k] = <floating>(alpha * q[k])
         g[k] = <floating>(q2[k] * scale)
-    update(cells, x, f, g, pairs, <floating>(r / (told[1] + r)), inverse)
+    update(cells, x, f, g, pairs, <floating>(r / (result[1] + r)), inverse)
     return True
 
 
-# Margin and variance, with the q of x and the squares of q.
+# Margin q'Wp and variance sum_ij q_i^2 Sigma_ij p_j^2.
 cdef inline void forms(
-    const floating *cells, const Pair *x, const floating *q2, const floating *pairs, double *told,
+    const floating *cells, const Pair *x, const floating *q2, const floating *pairs, double *result,
 ) noexcept nogil:
     cdef const floating *q = <const floating *>x.q
     if floating is double:
         if x.p_full != NULL:
-            cell_forms_double(cells, x.q_starts, q, q2, x.k_q, pairs, x.n, told)
+            cell_forms_double(cells, x.q_starts, q, q2, x.k_q, pairs, x.n, result)
         else:
-            sparse_cell_forms_double(cells, x.q_starts, q, q2, x.k_q, pairs, x.p_columns, x.k_p, told)
+            sparse_cell_forms_double(cells, x.q_starts, q, q2, x.k_q, pairs, x.p_columns, x.k_p, result)
     elif x.p_full != NULL:
-        cell_forms_float(cells, x.q_starts, q, q2, x.k_q, pairs, x.n, told)
+        cell_forms_float(cells, x.q_starts, q, q2, x.k_q, pairs, x.n, result)
     else:
-        sparse_cell_forms_float(cells, x.q_starts, q, q2, x.k_q, pairs, x.p_columns, x.k_p, told)
+        sparse_cell_forms_float(cells, x.q_starts, q, q2, x.k_q, pairs, x.p_columns, x.k_p, result)
 
 
-# (5) and (6), or the inverse form of (6), at the cells of q and p.
+# (5) and (6), or the inverse form of (6), for the cells of q and p.
 cdef inline void update(
     floating *cells, const Pair *x, const floating *f, const floating *g, const floating *pairs, floating floor,
     bint inverse,

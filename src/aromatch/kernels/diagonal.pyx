@@ -1,12 +1,12 @@
 """d-AROMA: equations (5) and (6), and the inverse form of (6).
 
-A round needs the mean and the variance of the same cells, so the two lie side by side, ``cells[i, j] = (w, s)``: scattered
-cells then cost one cache line each, not two, which is most of what a sparse triplet costs.
+A round reads the mean and the variance of the same cells, so the two are interleaved, ``cells[i, j] = (w, s)``. A
+scattered cell then costs one cache line instead of two, which dominates the cost of a sparse triplet.
 """
 
 from libc.stdint cimport int64_t
 
-from .rounds cimport note
+from .rounds cimport count_round
 from .rows cimport Pair, RowView, Workspace, floating, read_pair
 
 
@@ -15,26 +15,26 @@ def learn(
     double[:, ::1] record, floating[:, :, ::1] cells, double r, bint only_mistakes, bint inverse,
     int64_t[::1] counts,
 ):
-    """Learn the triplets in their order, in place; stop before one whose score overflows.
+    """Learn the triplets in order, in place; stop before one whose score overflows.
 
     Returns the number of triplets learned.
     """
     cdef Py_ssize_t m = cells.shape[0], n = cells.shape[1]
-    cdef Workspace space = Workspace(m, n, sizeof(floating), size_of_room(m, n))
-    cdef Room room = take_room(space, m, n)
+    cdef Workspace space = Workspace(m, n, sizeof(floating), scratch_size(m, n))
+    cdef Scratch scratch = take_scratch(space, m, n)
     cdef Pair *x = &space.pair
     cdef floating *q = <floating *>x.q
     cdef double r_t
-    cdef double[2] told
+    cdef double[2] result
     cdef Py_ssize_t t
     cdef int updated
     with nogil:
         for t in range(triplets.shape[0]):
             read_pair(x, q, &Q.rows, triplets[t, 0], &P.rows, triplets[t, 1], &N.rows, triplets[t, 2])
             r_t = r if weights is None else r / weights[t]
-            updated = step(&cells[0, 0, 0], x, &room, r_t, only_mistakes, inverse, told)
+            updated = step(&cells[0, 0, 0], x, &scratch, r_t, only_mistakes, inverse, result)
             if updated < 0:
                 with gil:
                     return t
-            note(&counts[0], &record[t, 0] if record is not None else NULL, told[0], told[1], updated)
+            count_round(&counts[0], &record[t, 0] if record is not None else NULL, result[0], result[1], updated)
     return triplets.shape[0]

@@ -1,16 +1,16 @@
-"""f-AROMA: equations (12), (13) and (14), the two other covariance updates and the mean update of Theorem 2."""
+"""f-AROMA: equations (12) to (14), the two other covariance updates and the mean update of Theorem 2."""
 
 from libc.math cimport isfinite, sqrt
 from libc.stdint cimport int64_t
 
-from .rounds cimport asks_for_update, has_evidence, note
+from .rounds cimport needs_update, has_evidence, count_round
 from .rows cimport Pair, RowView, Workspace, floating, read_pair
 from .vectors cimport add, bilinear_form, sparse_dot, symmetric_product
 
 JACOBI, GAUSS_SEIDEL, JOINT = range(3)
 
 
-# The update of both covariances, Omega_i = Omega - d b b' and Lambda_i = growth (Lambda - c a a').
+# Coefficients of Omega_i = Omega - d b b' and Lambda_i = growth (Lambda - c a a').
 cdef struct Shrinkage:
     double c
     double d
@@ -24,7 +24,7 @@ cdef Shrinkage shrinkage(
     cdef double product = q_variance * p_variance
     cdef double A, B, C, root, lam, omega, trace
     result.growth = 1
-    if covariance_update == 0:  # (13) and (14), each given the other matrix of the round before
+    if covariance_update == 0:  # (13) and (14), each given the previous value of the other matrix
         result.d = q_variance / (m * r + product)
         result.c = p_variance / (n * r + product)
     elif covariance_update == 1:  # (13), then the exact minimiser over Lambda given the new Omega
@@ -47,7 +47,7 @@ cdef Shrinkage shrinkage(
     return result
 
 
-# A <- growth (A - c a a'), the same bits above and below the diagonal; `a` is scaled in place.
+# A <- growth (A - c a a'), exactly symmetric; `a` is scaled in place.
 cdef void shrink(floating *A, floating *a, Py_ssize_t n, double c, double growth) noexcept nogil:
     cdef Py_ssize_t i, j
     cdef floating *row
@@ -67,7 +67,7 @@ def learn(
     double[:, ::1] record, floating[:, ::1] W, floating[:, ::1] Omega, floating[:, ::1] Lambda, double r, bint only_mistakes,
     bint updated_mean, int covariance_update, int64_t[::1] counts,
 ):
-    """Learn the triplets in their order, in place; stop before one that the covariance cannot carry.
+    """Learn the triplets in order, in place; stop before a variance that is negative or not finite.
 
     Returns the number of triplets learned.
     """
@@ -90,7 +90,7 @@ def learn(
             read_pair(x, q, &Q.rows, triplets[t, 0], &P.rows, triplets[t, 1], &N.rows, triplets[t, 2])
             margin = bilinear_form(&W[0, 0], x)
             r_t = r if weights is None else r / weights[t]
-            updates = asks_for_update(margin, only_mistakes, has_evidence(x), r_t)
+            updates = needs_update(margin, only_mistakes, has_evidence(x), r_t)
             q_variance = 0
             p_variance = 0
             if updates or record is not None:
@@ -121,5 +121,5 @@ def learn(
                         add(&W[i, 0], <floating>(alpha * a[i]), b, n)
                 shrink(&Omega[0, 0], b, n, by.d, 1)
                 shrink(&Lambda[0, 0], a, m, by.c, by.growth)
-            note(&counts[0], &record[t, 0] if record is not None else NULL, margin, q_variance * p_variance, updates)
+            count_round(&counts[0], &record[t, 0] if record is not None else NULL, margin, q_variance * p_variance, updates)
     return triplets.shape[0]

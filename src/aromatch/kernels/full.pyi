@@ -27,7 +27,7 @@ def learn_labels(
 def quadratic_forms(
     Q: RowView,
     P: RowView,
-    numbers: Any,
+    indices: Any,
     Sigma: Any,
     out: Any,
 ) -> None: ...

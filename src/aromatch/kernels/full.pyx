@@ -3,12 +3,12 @@
 from libc.math cimport isfinite, isinf, sqrt
 from libc.stdint cimport int64_t
 
-from .rounds cimport note
+from .rounds cimport count_round
 from .rows cimport Pair, RowView, Workspace, floating, gather, read_pair
 from .vectors cimport add, sparse_dot, symmetric_product
 
 
-# One round of (4) with y folded into x. Returns whether Sigma could carry the update.
+# One round of (4) with y folded into x. Returns False if the variance is negative or not finite; then nothing changes.
 cdef bint step(
     const floating *x, const Py_ssize_t *columns, Py_ssize_t found, floating *w, floating *Sigma, Py_ssize_t width,
     bint diagonal, double r, bint only_mistakes, floating *Sigma_x, int64_t *counts, double *record,
@@ -42,7 +42,7 @@ cdef bint step(
                 Sigma_x[i] *= root
             for i in range(width):
                 add(Sigma + i * width, -Sigma_x[i], Sigma_x, width)
-    note(counts, record, margin, variance, updates)
+    count_round(counts, record, margin, variance, updates)
     return True
 
 
@@ -64,9 +64,9 @@ def learn_triplets(
     double[:, ::1] record, floating[:, ::1] W, floating[:, ::1] Sigma, double r, bint only_mistakes,
     int64_t[::1] counts,
 ):
-    """Learn the triplets in their order, in place; returns the number learned.
+    """Learn the triplets in order, in place; return the number learned.
 
-    Sigma is the covariance of W in NumPy's row-major order.
+    Sigma is the covariance of W in row-major order.
     """
     cdef Py_ssize_t m = W.shape[0], n = W.shape[1]
     cdef Workspace space = Workspace(m, n, sizeof(floating))
@@ -94,7 +94,7 @@ def learn_labels(
     RowView X, Py_ssize_t first, const double[::1] signs, floating[::1] w, floating[:, ::1] Sigma,
     bint diagonal, double r,
 ):
-    """Learn the rows of X from `first` on with labels +1 and -1, in place; returns the number learned."""
+    """Learn the rows of X from `first` on with labels +1 and -1, in place; return the number learned."""
     cdef Py_ssize_t width = w.shape[0]
     cdef Workspace space = Workspace(width, 0, sizeof(floating), width)
     cdef floating *x = <floating *>space.pair.q
@@ -116,9 +116,9 @@ def learn_labels(
 
 
 def quadratic_forms(
-    RowView Q, RowView P, const int64_t[:, ::1] numbers, const floating[:, ::1] Sigma, floating[::1] out,
+    RowView Q, RowView P, const int64_t[:, ::1] indices, const floating[:, ::1] Sigma, floating[::1] out,
 ):
-    """Write ``vec(q p')' Sigma vec(q p')``, p a row of P (two columns in `numbers`) or the difference of two."""
+    """Compute ``vec(q p')' Sigma vec(q p')``, p a row of P (two columns in `indices`) or a difference (three)."""
     cdef Py_ssize_t m = Q.rows.n_columns, n = P.rows.n_columns
     cdef Workspace space = Workspace(m, n, sizeof(floating))
     cdef Workspace outer_space = Workspace(m * n, 0, sizeof(floating), m * n)
@@ -126,12 +126,12 @@ def quadratic_forms(
     cdef floating *Sigma_x = <floating *>outer_space.take(m * n)
     cdef Py_ssize_t *columns = outer_space.pair.q_columns
     cdef Py_ssize_t t, found
-    cdef bint subtracts = numbers.shape[1] == 3
+    cdef bint subtracts = indices.shape[1] == 3
     with nogil:
-        for t in range(numbers.shape[0]):
+        for t in range(indices.shape[0]):
             read_pair(
-                &space.pair, x, &Q.rows, numbers[t, 0], &P.rows, numbers[t, 1],
-                &P.rows if subtracts else NULL, numbers[t, 2] if subtracts else 0)
+                &space.pair, x, &Q.rows, indices[t, 0], &P.rows, indices[t, 1],
+                &P.rows if subtracts else NULL, indices[t, 2] if subtracts else 0)
             found = outer(&space.pair, x, columns)
             symmetric_product(&Sigma[0, 0], m * n, x, columns, found, Sigma_x)
             out[t] = <floating>sparse_dot(Sigma_x, x, columns, found)

@@ -1,6 +1,6 @@
-/* Loops over memory, compiled for several processors; the best one is picked when the library loads.
+/* Innermost loops, compiled for several instruction sets; the loader selects the best one.
 
-   Every sum has a fixed order, so the same machine gives the same bits each time. */
+   The order of every sum is fixed, so results are bit-identical between runs on one machine. */
 
 #ifndef AROMATCH_LOOPS_H
 #define AROMATCH_LOOPS_H
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Function clones need GCC and the GNU C library's resolver; elsewhere the compiler's own target has to do. The levels
-   of x86-64 ask what a processor can do; a name such as "haswell" would ask who made it, and leave out AMD's. */
+/* Function clones need GCC and the resolver of the GNU C library; other platforms use the default target of the compiler.
+   The levels of x86-64 select by capability; a name such as "haswell" selects by vendor and excludes AMD. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
 #if __GNUC__ >= 12
 #define FOR_SEVERAL_PROCESSORS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -26,8 +26,8 @@
 #endif
 #endif
 
-/* Two registers of pairs, a and b: all that come first in a pair, all that come second; and pairs again, those of a and
-   those of b. Nothing crosses the middle of a register, which would be slow. */
+/* Shuffles of two registers of pairs, a and b: FIRSTS and SECONDS separate the two members of the pairs; LOWER and UPPER
+   restore the pairs of a and of b. No element crosses the middle of a register, which would be slow. */
 #define T float
 #define OF_T(name) name##_float
 #define FIRSTS 0, 2, 8, 10, 4, 6, 12, 14

@@ -1,13 +1,13 @@
-/* The loops, for one precision T; loops.h includes this once for each. */
+/* The loops for one precision T; loops.h includes this file once for each precision. */
 
-/* Eight double or sixteen float lanes, as two registers of AVX2. */
+/* Eight double or sixteen float lanes: two AVX2 registers. */
 typedef T OF_T(half) __attribute__((vector_size(32), aligned(sizeof(T))));
 #define HALF ((ptrdiff_t)(32 / sizeof(T)))
 #define LANES (2 * HALF)
 
-/* -- over plain runs of memory ------------------------------------------------------------------------------------ */
+/* -- over contiguous memory ---------------------------------------------------------------------------------------- */
 
-/* Element by element products of x with up to four rows, added up in the same lanes whatever the number of rows. */
+/* Elementwise products of x with up to four rows, summed by lane; the lanes do not depend on the number of rows. */
 static inline __attribute__((always_inline)) void OF_T(add_in_lanes)(const T *const *A, ptrdiff_t width, const T *x,
                                                                      T lane[][LANES], const int rows) {
     OF_T(half) low[4], high[4];
@@ -47,8 +47,8 @@ FOR_SEVERAL_PROCESSORS static double OF_T(dot)(const T *x, const T *y, ptrdiff_t
     return result;
 }
 
-/* A x for each of the rows x of X, as `dot` has them; those of the next x are `stride` apart. Four x share each reading of
-   A, which is the larger. */
+/* A x for each row x of X, bit-identical to `dot`; the results of consecutive x are `stride` apart. Four x share each read
+   of A, the larger matrix. */
 FOR_SEVERAL_PROCESSORS static void OF_T(dots)(const T *A, ptrdiff_t n_rows, ptrdiff_t width, const T *X, ptrdiff_t n_x,
                                               double *out, ptrdiff_t stride) {
     for (; n_x >= 4; n_x -= 4, X += 4 * width, out += 4 * stride) {
@@ -70,7 +70,7 @@ FOR_SEVERAL_PROCESSORS static void OF_T(dots)(const T *A, ptrdiff_t n_rows, ptrd
     }
 }
 
-/* q'Ap for the rows of A that begin at `starts` and a whole p */
+/* q'Ap for the rows of A that begin at `starts` and a dense p */
 FOR_SEVERAL_PROCESSORS static double OF_T(form)(const T *A, const ptrdiff_t *starts, const T *q, ptrdiff_t k_q,
                                                 const T *p, ptrdiff_t width) {
     double total = 0, found[4];
@@ -98,7 +98,7 @@ FOR_SEVERAL_PROCESSORS static double OF_T(sum_of_squares)(const T *x, ptrdiff_t 
     return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-/* z = x - y, both rounded to the precision of z; returns the number of its non-zeros. Without y, z = x. */
+/* z = x - y, both rounded to the precision of z, or z = x without y; returns the number of non-zeros of z. */
 #define DEFINE_DIFFERENCE(OTHER)                                                                                    \
     FOR_SEVERAL_PROCESSORS static ptrdiff_t OF_T(difference_of_##OTHER)(const OTHER *restrict x,                    \
                                                                         const OTHER *restrict y, T *restrict z,     \
@@ -125,9 +125,9 @@ FOR_SEVERAL_PROCESSORS static void OF_T(add_four)(T *restrict a, const T *f, con
     for (ptrdiff_t j = 0; j < n; ++j) a[j] += (f0 * x0[j] + f1 * x1[j]) + (f2 * x2[j] + f3 * x3[j]);
 }
 
-/* Up to six rows of C = A B in one strip of B's columns. Every cell is one sum in the order of k, so its bits do not
-   depend on how many rows are multiplied at once; BLAS does not promise that. `next` is the column of B, of that width, to
-   fetch ahead, or NULL: a strip is too narrow for the processor to guess where the next one begins. */
+/* Up to six rows of C = A B in one strip of columns of B. Every cell is one sum in the order of k, so its bits do not
+   depend on the number of rows that are multiplied together; BLAS has no such guarantee. `next` is the column of B to
+   prefetch, in rows of that width, or NULL: strips are too narrow for the hardware prefetcher. */
 static inline __attribute__((always_inline)) void OF_T(multiply_strip)(const T *const *A, ptrdiff_t depth, const T *strip,
                                                                        T *const *C, ptrdiff_t found, const int rows,
                                                                        const T *next, ptrdiff_t width) {
@@ -156,11 +156,11 @@ static inline __attribute__((always_inline)) void OF_T(multiply_strip)(const T *
     }
 }
 
-/* C = A B at the rows named in `rows`, or at the first n_rows without it, for a B of depth x width; `strip` has room for
-   depth * LANES numbers. */
+/* C = A B for the rows in `rows`, or for the first n_rows without it; B has the shape depth x width and `strip` holds
+   depth * LANES values. */
 FOR_SEVERAL_PROCESSORS static void OF_T(multiply)(const T *A, const ptrdiff_t *rows, ptrdiff_t n_rows, ptrdiff_t depth,
                                                   const T *B, ptrdiff_t width, T *C, T *strip) {
-    if (n_rows <= 3) { /* too few to pay for strips: whole rows of B, the same sums */
+    if (n_rows <= 3) { /* strips do not pay off for so few: rows of B, the same sums */
         for (ptrdiff_t i = 0; i < n_rows; ++i) {
             const ptrdiff_t row = rows ? rows[i] : i;
             T *restrict c = C + row * width;
@@ -181,20 +181,20 @@ FOR_SEVERAL_PROCESSORS static void OF_T(multiply)(const T *A, const ptrdiff_t *r
             memset(strip, 0, depth * LANES * sizeof(T));
             for (ptrdiff_t k = 0; k < depth; ++k) memcpy(strip + k * LANES, B + k * width + j, found * sizeof(T));
         }
-        for (ptrdiff_t i = 0, at_once; i < n_rows; i += at_once) {
+        for (ptrdiff_t i = 0, batch; i < n_rows; i += batch) {
             const T *a[6];
             T *c[6];
-            at_once = n_rows - i >= 6 ? 6 : n_rows - i >= 2 ? 2 : 1;
-            for (ptrdiff_t r = 0; r < at_once; ++r) {
+            batch = n_rows - i >= 6 ? 6 : n_rows - i >= 2 ? 2 : 1;
+            for (ptrdiff_t r = 0; r < batch; ++r) {
                 const ptrdiff_t row = rows ? rows[i + r] : i + r;
                 a[r] = A + row * depth;
                 c[r] = C + row * width + j;
             }
-            if (at_once == 6 && i == 0)
+            if (batch == 6 && i == 0)
                 OF_T(multiply_strip)(a, depth, strip, c, found, 6, B + j + 2 * LANES - 1, width);
-            else if (at_once == 6)
+            else if (batch == 6)
                 OF_T(multiply_strip)(a, depth, strip, c, found, 6, NULL, 0);
-            else if (at_once == 2)
+            else if (batch == 2)
                 OF_T(multiply_strip)(a, depth, strip, c, found, 2, NULL, 0);
             else
                 OF_T(multiply_strip)(a, depth, strip, c, found, 1, NULL, 0);
@@ -202,7 +202,7 @@ FOR_SEVERAL_PROCESSORS static void OF_T(multiply)(const T *A, const ptrdiff_t *r
     }
 }
 
-/* The upper triangle of a square matrix onto the lower one, in tiles that no width can make collide in a cache. */
+/* Copy the upper triangle of a square matrix to the lower one, in tiles that avoid cache conflicts for every width. */
 FOR_SEVERAL_PROCESSORS static void OF_T(mirror)(T *S, ptrdiff_t width) {
     enum { SIDE = 4 };
     const ptrdiff_t even = width / SIDE * SIDE;
@@ -222,10 +222,10 @@ FOR_SEVERAL_PROCESSORS static void OF_T(mirror)(T *S, ptrdiff_t width) {
 
 /* -- over scattered cells, A + starts[i] + columns[k] for the non-zeros of q and p ---------------------------------
 
-   Such a loop waits for memory and for look-ups of p. So several rows share each look-up, and an update goes from the
-   last row to the first, since the caches still hold what the sum before it saw last. */
+   These loops are bound by memory latency and by the look-ups of p. Several rows share each look-up, and an update goes
+   from the last row to the first, because the preceding sum leaves the last rows in the cache. */
 
-/* x'y for a sparse y, in four chains so that one addition need not wait for the other */
+/* x'y for a sparse y, in four independent chains of additions */
 static inline double OF_T(sparse_dot)(const T *x, const T *y, const ptrdiff_t *columns, ptrdiff_t found) {
     double a0 = 0, a1 = 0, a2 = 0, a3 = 0;
     ptrdiff_t k = 0;
@@ -282,14 +282,14 @@ FOR_SEVERAL_PROCESSORS static void OF_T(sparse_add)(T *A, const ptrdiff_t *start
         for (ptrdiff_t k = 0; k < k_p; ++k) A[starts[i - 1] + columns[k]] += f[i - 1] * p[k];
 }
 
-/* -- over the cells of d-AROMA: the mean w and the variance s of each lie side by side, in one cache line ------------
+/* -- over the cells of d-AROMA: mean w and variance s of a cell are adjacent, in one cache line ---------------------
 
-   A sum over cells with (p, p^2) tells margin and variance at once; `out` is both. */
+   One sum of products with (p, p^2) gives margin and variance; `out` receives both. */
 
-/* A cell, or a p with its square */
+/* A cell (w, s), or (p, p^2) */
 typedef T OF_T(pair) __attribute__((vector_size(2 * sizeof(T)), aligned(sizeof(T))));
 
-/* q'Wp and the same of Sigma with squares, for a whole p */
+/* q'Wp and sum_ij q_i^2 Sigma_ij p_j^2, for a dense p */
 FOR_SEVERAL_PROCESSORS static void OF_T(cell_forms)(const T *cells, const ptrdiff_t *starts, const T *q, const T *q2,
                                                     ptrdiff_t k_q, const T *pairs, ptrdiff_t n, double *out) {
     out[0] = out[1] = 0;
@@ -314,7 +314,7 @@ FOR_SEVERAL_PROCESSORS static void OF_T(cell_forms)(const T *cells, const ptrdif
     }
 }
 
-/* The same for a sparse p */
+/* The same, for a sparse p */
 FOR_SEVERAL_PROCESSORS static void OF_T(sparse_cell_forms)(const T *cells, const ptrdiff_t *starts, const T *q,
                                                            const T *q2, ptrdiff_t k_q, const T *pairs,
                                                            const ptrdiff_t *columns, ptrdiff_t k_p, double *out) {
@@ -351,23 +351,23 @@ FOR_SEVERAL_PROCESSORS static void OF_T(sparse_cell_forms)(const T *cells, const
     }
 }
 
-/* (5) and (6) for one cell. Sigma shrinks by 1 - s x^2 / (variance + r), two numbers that nearly agree when one cell
-   carries the whole variance. In exact arithmetic the result is never under r / (variance + r), so that is its floor, and
-   Sigma stays positive whatever the scale of x. */
+/* (5) and (6) for one cell. Sigma shrinks by the factor 1 - s x^2 / (variance + r), which cancels when one cell carries
+   the whole variance. In exact arithmetic the factor is at least r / (variance + r); with that floor Sigma stays positive
+   at any scale of x. */
 static inline void OF_T(downdate_cell)(T *cell, T f, T g, const T *pair, T floor) {
     const T w = cell[0], s = cell[1], share = 1 - s * (g * pair[1]);
     cell[0] = w + f * s * pair[0];
     cell[1] = s * (share < floor ? floor : share);
 }
 
-/* The same with the inverse form of (6) */
+/* (5) and the inverse form of (6) for one cell */
 static inline void OF_T(add_precision_to_cell)(T *cell, T f, T g, const T *pair) {
     const T w = cell[0], s = cell[1];
     cell[0] = w + f * s * pair[0];
     cell[1] = s / (1 + s * (g * pair[1]));
 }
 
-/* A whole row of cells; means and variances are taken apart in registers, in whatever order that is cheapest. */
+/* A row of cells; means and variances are separated in registers, in the cheapest order. */
 static inline __attribute__((always_inline)) void OF_T(update_row)(T *row, T f, T g, const T *pairs, ptrdiff_t n, T floor,
                                                                    const int inverse) {
     ptrdiff_t j = 0;

@@ -1,4 +1,4 @@
-"""Sums of rows, sums of outer products with rows, and a number for the values of a row."""
+"""Weighted sums of rows, sums of outer products with rows, and row hashes."""
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
@@ -10,9 +10,9 @@ from .vectors cimport add
 def add_sums(
     RowView X, const int64_t[::1] indptr, const int64_t[::1] rows, const double[::1] weights, double[:, ::1] out,
 ):
-    """Add ``weights[k]`` times row ``rows[k]`` of X to row i of `out`, for every k from ``indptr[i]`` to ``indptr[i + 1]``.
+    """Add ``weights[k]`` times row ``rows[k]`` of X to row i of `out`, for every k in ``indptr[i]:indptr[i + 1]``.
 
-    Give the number of values that were read, zeros not counted.
+    Returns the number of non-zero values that were read.
     """
     cdef Workspace space = Workspace(out.shape[1], 0, sizeof(double))
     cdef double *x = <double *>space.pair.q
@@ -20,13 +20,13 @@ def add_sums(
     cdef Py_ssize_t i, j, k, found, width = out.shape[1], n_read = 0
     cdef const double *row
     cdef double *to
-    # Rows that lie in memory as they are added need no list of their values.
-    cdef bint is_plain = not (X.rows.is_sparse or X.rows.is_single) and X.rows.column_stride == sizeof(double)
+    # Contiguous rows in double precision are added without gathering their non-zeros.
+    cdef bint is_contiguous = not (X.rows.is_sparse or X.rows.is_single) and X.rows.column_stride == sizeof(double)
     with nogil:
         for i in range(out.shape[0]):
             to = &out[i, 0]
             for k in range(indptr[i], indptr[i + 1]):
-                if is_plain:
+                if is_contiguous:
                     row = <const double *>(X.rows.values + rows[k] * X.rows.row_stride)
                     for j in range(width):
                         n_read += row[j] != 0
@@ -40,7 +40,7 @@ def add_sums(
 
 
 def add_outer_products(RowView X, const int64_t[::1] rows, const double[:, ::1] G, double[:, ::1] out):
-    """Add ``x g'`` to `out` for every row g of G, x the row of X with the number that stands at its place in `rows`."""
+    """Add ``x_i g_i'`` to `out` for every i, x_i row ``rows[i]`` of X and g_i row i of G."""
     cdef Workspace space = Workspace(out.shape[0], 0, sizeof(double))
     cdef double *x = <double *>space.pair.q
     cdef Py_ssize_t *columns = space.pair.q_columns
@@ -53,7 +53,7 @@ def add_outer_products(RowView X, const int64_t[::1] rows, const double[:, ::1] 
 
 
 cdef inline uint64_t mixed(uint64_t z) noexcept nogil:
-    """Spread what is in any bit over all of them (splitmix64: Steele, Lea and Flood 2014)."""
+    """Return the bits of z, mixed by splitmix64 (Steele, Lea and Flood 2014)."""
     z += <uint64_t>0x9E3779B97F4A7C15
     z = (z ^ (z >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
     z = (z ^ (z >> 27)) * <uint64_t>0x94D049BB133111EB
@@ -61,7 +61,7 @@ cdef inline uint64_t mixed(uint64_t z) noexcept nogil:
 
 
 def hash_rows(RowView X, const int64_t[::1] rows, uint64_t[::1] hashes):
-    """Give each row a number as good as random that depends on its values alone, whatever holds them."""
+    """Compute a pseudo-random hash of each row, which depends on its values only and not on the container."""
     cdef Workspace space = Workspace(X.rows.n_columns, 0, sizeof(double))
     cdef double *x = <double *>space.pair.q
     cdef Py_ssize_t *columns = space.pair.q_columns

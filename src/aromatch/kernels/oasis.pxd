@@ -1,4 +1,4 @@
-# One round of OASIS, for whoever keeps the cells: a whole matrix, or a block of the cells that a triplet touches.
+# One round of OASIS, shared by the dense kernel and the kernel of touched cells.
 
 from libc.math cimport isfinite
 
@@ -7,14 +7,14 @@ from .rows cimport Pair, floating
 from .vectors cimport add_outer, bilinear_form
 
 
-# Written so that a vanishing |q|^2 |p|^2 gives C, never 0 / 0.
-cdef inline double size_of_step(double margin, double q_norm, double p_norm, double C) noexcept nogil:
+# This form returns C, not 0 / 0, when |q|^2 |p|^2 underflows.
+cdef inline double step_size(double margin, double q_norm, double p_norm, double C) noexcept nogil:
     return C if C * q_norm * p_norm <= 1 - margin else (1 - margin) / (q_norm * p_norm)
 
 
-# Learn one triplet, with the margin in `told`. Returns whether it was an update, or -1 when the score overflows, and
-# then nothing has changed.
-cdef inline int step(floating *W, const Pair *x, floating *tau_q, double C, double *told) noexcept nogil:
+# Learn one triplet and write its margin to `result`. Returns whether the round was an update, or -1 if the score
+# overflows; then nothing changes.
+cdef inline int step(floating *W, const Pair *x, floating *tau_q, double C, double *result) noexcept nogil:
     cdef const floating *q = <const floating *>x.q
     cdef const floating *p = <const floating *>x.p
     cdef double margin = bilinear_form(W, x), q_norm = 0, p_norm = 0, tau
@@ -27,9 +27,9 @@ cdef inline int step(floating *W, const Pair *x, floating *tau_q, double C, doub
             q_norm += <double>q[k] * q[k]
         for k in range(x.k_p):
             p_norm += <double>p[k] * p[k]
-        tau = size_of_step(margin, q_norm, p_norm, C)
+        tau = step_size(margin, q_norm, p_norm, C)
         for k in range(x.k_q):
             tau_q[k] = <floating>(tau * q[k])
         add_outer(W, tau_q, x)
-    told[0] = margin
+    result[0] = margin
     return updates

@@ -6,7 +6,7 @@ ctypedef fused floating:
     double
 
 
-# A matrix whose rows are read where they lie, whatever its container, precision, order and index type.
+# A matrix whose rows are read in place: CSR or dense, of any precision, memory order and index type.
 cdef struct Rows:
     Py_ssize_t n_rows
     Py_ssize_t n_columns
@@ -27,15 +27,15 @@ cdef class RowView:
     cdef object __weakref__
 
 
-# q and p of one triplet (or pair) as lists of non-zeros in the order of their columns. The arithmetic of the
-# kernels depends on these alone, so dense and CSR rows with the same values give the same bits.
-# The values are float or double, as the model is; a struct cannot be fused.
+# q and p of one triplet or pair as lists of non-zeros, sorted by column. The arithmetic of the kernels depends on these
+# only, so dense and CSR rows with the same values have bit-identical results. The values have the precision of the model;
+# they are void pointers because a struct cannot be fused.
 cdef struct Pair:
     void *q
     void *p
-    void *p_full                  # p over its whole width when more than a quarter of it is non-zero, else NULL
+    void *p_full                  # p as a dense vector if more than a quarter of it is non-zero, else NULL
     Py_ssize_t *q_columns
-    Py_ssize_t *q_starts          # where row q_columns[i] of an m x n matrix begins
+    Py_ssize_t *q_starts          # offset of row q_columns[i] in an m x n matrix
     Py_ssize_t *p_columns
     Py_ssize_t k_q
     Py_ssize_t k_p
@@ -45,7 +45,7 @@ cdef struct Pair:
     Py_ssize_t *work_columns
 
 
-# Memory that lives as long as one call of a kernel: a Pair, and what the kernel takes besides.
+# Memory of one kernel call: a Pair, and extra values for the kernel.
 cdef class Workspace:
     cdef Pair pair
     cdef char *memory
@@ -54,16 +54,16 @@ cdef class Workspace:
     cdef void *take(self, Py_ssize_t count) noexcept
 
 
-# Read row i of Q as q, and row j of P, less row k of N unless N is NULL, as p.
+# Read row i of Q as q, and row j of P, minus row k of N unless N is NULL, as p. `kind` selects the precision.
 cdef void read_pair(
     Pair *x, const floating *kind, const Rows *Q, Py_ssize_t i, const Rows *P, Py_ssize_t j,
     const Rows *N, Py_ssize_t k,
 ) noexcept nogil
 
-# The non-zero values of one row.
+# Write the non-zeros of one row and their columns; return their number.
 cdef Py_ssize_t gather(const Rows *X, Py_ssize_t row, floating *values, Py_ssize_t *columns) noexcept nogil
 
-# A vector over its whole width.
+# Write a sparse vector as a dense one.
 cdef void spread(
     const floating *values, const Py_ssize_t *columns, Py_ssize_t found, floating *full, Py_ssize_t width,
 ) noexcept nogil

@@ -11,14 +11,14 @@ cdef extern from "loops.h" nogil:
 
 
 cdef enum:
-    FINE, HAS_NO_NUMBER, POINTS_OUTSIDE, IS_IN_DISORDER
+    VALID, HAS_NON_FINITE, HAS_BAD_INDEX, IS_NOT_CANONICAL
 
 
-NOT_FINITE, OUT_OF_RANGE, NOT_CANONICAL = HAS_NO_NUMBER, POINTS_OUTSIDE, IS_IN_DISORDER
+NOT_FINITE, OUT_OF_RANGE, NOT_CANONICAL = HAS_NON_FINITE, HAS_BAD_INDEX, IS_NOT_CANONICAL
 
 
 cdef const char *start_of(object array) except? NULL:
-    """Where an array's memory starts; the array itself keeps it alive."""
+    """Return the address of the memory of an array, which the array keeps alive."""
     cdef Py_buffer buffer
     PyObject_GetBuffer(array, &buffer, PyBUF_STRIDED_RO)
     cdef const char *start = <const char *>buffer.buf
@@ -27,15 +27,15 @@ cdef const char *start_of(object array) except? NULL:
 
 
 cdef class RowView:
-    """A matrix whose rows the kernels can read.
+    """View of a matrix whose rows the kernels read in place.
 
-    Built from float32 or float64 values and, for CSR, int32 or int64 indices. The arrays must not be
-    resized while the view is in use.
+    Values are float32 or float64; indices of a CSR matrix are int32 or int64. The arrays must not be resized while the
+    view is in use.
     """
 
     @staticmethod
     def of_dense(array):
-        """View a 2-D array of any strides."""
+        """Return a view of a 2-D array with any strides."""
         cdef RowView view = RowView.__new__(RowView)
         view.rows.values = start_of(array)
         view.rows.n_rows, view.rows.n_columns = array.shape
@@ -47,7 +47,7 @@ cdef class RowView:
 
     @staticmethod
     def of_csr(shape, data, indices, indptr):
-        """View the three contiguous arrays of a CSR matrix."""
+        """Return a view of the three contiguous arrays of a CSR matrix."""
         cdef RowView view = RowView.__new__(RowView)
         view.rows.values = start_of(data)
         view.rows.indices = start_of(indices)
@@ -62,12 +62,12 @@ cdef class RowView:
 
     @property
     def shape(self):
-        """Number of rows and columns."""
+        """Numbers of rows and columns."""
         return self.rows.n_rows, self.rows.n_columns
 
 
 cdef class Workspace:
-    """Memory for one triplet with m and n columns, and `extra` more values of `itemsize` bytes."""
+    """Memory for one triplet with m and n columns and for `extra` values of `itemsize` bytes."""
 
     def __cinit__(self, Py_ssize_t m, Py_ssize_t n, Py_ssize_t itemsize, Py_ssize_t extra=0):
         self.memory = <char *>malloc(8 * (2 * m + 3 * n) + itemsize * (m + 4 * n + extra))
@@ -117,7 +117,7 @@ cdef inline Py_ssize_t gather_sparse(
 ) noexcept nogil:
     cdef Py_ssize_t found = 0
     while at < end:
-        # Written always, kept when it is not zero (now or once rounded), so that there is no branch to guess.
+        # Always write and advance only for values that are non-zero after rounding: no branch to mispredict.
         values[found] = <floating>data[at]
         columns[found] = indices[at]
         found += values[found] != 0
@@ -221,75 +221,75 @@ cdef void read_pair(
         x.p_full = x.room_for_p_full
 
 
-# Look at one row: a code, and the sum of squares where it can be told.
-cdef int look_at(const Rows *X, Py_ssize_t row, double *total) noexcept nogil:
+# Check one row. Returns a code and writes the sum of squares of a valid row to `total`.
+cdef int check_row(const Rows *X, Py_ssize_t row, double *total) noexcept nogil:
     cdef Py_ssize_t at, start, end, column, previous = -1
     cdef Py_ssize_t width = 4 if X.is_single else 8
     cdef double x
     cdef const char *cell
-    cdef int code = FINE
+    cdef int code = VALID
     total[0] = 0
     if X.is_sparse:
         start = index_at(X.indptr, row, X.has_wide_indices)
         end = index_at(X.indptr, row + 1, X.has_wide_indices)
         if start < 0 or end < start or end > X.n_entries:
-            return POINTS_OUTSIDE
+            return HAS_BAD_INDEX
         for at in range(start, end):
             column = index_at(X.indices, at, X.has_wide_indices)
             if column < 0 or column >= X.n_columns:
-                return POINTS_OUTSIDE
-            if column <= previous:  # can be mended, so it waits behind errors that cannot
-                code = IS_IN_DISORDER
+                return HAS_BAD_INDEX
+            if column <= previous:  # can be repaired, so errors that cannot take precedence
+                code = IS_NOT_CANONICAL
             previous = column
             x = value_at(X.values + at * width, X.is_single)
             if not isfinite(x):
-                return HAS_NO_NUMBER
+                return HAS_NON_FINITE
             total[0] += x * x
         return code
     cell = X.values + row * X.row_stride
     if X.column_stride == width:
         total[0] = (sum_of_squares_float(<const float *>cell, X.n_columns) if X.is_single
                     else sum_of_squares_double(<const double *>cell, X.n_columns))
-        if isfinite(total[0]):  # and so is all that it is made of
-            return FINE
+        if isfinite(total[0]):  # then all values are finite
+            return VALID
         total[0] = 0
     for column in range(X.n_columns):
         x = value_at(cell, X.is_single)
         if not isfinite(x):
-            return HAS_NO_NUMBER
+            return HAS_NON_FINITE
         total[0] += x * x
         cell += X.column_stride
-    return FINE
+    return VALID
 
 
-def check_rows(RowView view, const int64_t[:] numbers, unsigned char[::1] seen):
-    """Look at the rows with these numbers, once each where `seen` has room for all rows.
+def check_rows(RowView view, const int64_t[:] indices, unsigned char[::1] seen):
+    """Check the rows with these indices, each once if `seen` has one element per row.
 
-    Returns a code, the row it speaks of, and the largest sum of squares of a row.
+    Returns a code, the index of the invalid row, and the largest sum of squares of a row.
     """
     cdef Py_ssize_t i, row, where = -1
-    cdef bint remembers = seen.shape[0] == view.rows.n_rows
+    cdef bint tracks = seen.shape[0] == view.rows.n_rows
     cdef double total, largest = 0
-    cdef int found, code = FINE
+    cdef int found, code = VALID
     with nogil:
-        for i in range(numbers.shape[0]):
-            row = numbers[i]
-            if remembers:
+        for i in range(indices.shape[0]):
+            row = indices[i]
+            if tracks:
                 if seen[row]:
                     continue
                 seen[row] = 1
-            found = look_at(&view.rows, row, &total)
-            if found != FINE and (code == FINE or found != IS_IN_DISORDER):
+            found = check_row(&view.rows, row, &total)
+            if found != VALID and (code == VALID or found != IS_NOT_CANONICAL):
                 code, where = found, row
-            if code == HAS_NO_NUMBER or code == POINTS_OUTSIDE:
+            if code == HAS_NON_FINITE or code == HAS_BAD_INDEX:
                 break
             if total > largest:
                 largest = total
     return code, where, largest
 
 
-# The memory of a plain array whose numbers are of one of these kinds; NULL where it is something else.
-cdef const char *start_if_plain(object array, int ndim, bytes kinds, Py_ssize_t *count, Py_ssize_t *stride, char *kind):
+# The address of an array of `ndim` dimensions with one of these type codes, NULL for any other object.
+cdef const char *buffer_start(object array, int ndim, bytes kinds, Py_ssize_t *count, Py_ssize_t *stride, char *kind):
     cdef Py_buffer buffer
     cdef const char *start = NULL
     try:
@@ -307,29 +307,29 @@ cdef const char *start_if_plain(object array, int ndim, bytes kinds, Py_ssize_t 
 
 
 def single_dense_row(array):
-    """Look at a vector: its view and sum of squares, or None where that takes a closer look."""
+    """Return a view and the sum of squares of a valid float vector, or None if it needs the general check."""
     cdef RowView view = RowView.__new__(RowView)
     cdef char kind
     cdef double total
-    view.rows.values = start_if_plain(array, 1, b"fd", &view.rows.n_columns, &view.rows.column_stride, &kind)
+    view.rows.values = buffer_start(array, 1, b"fd", &view.rows.n_columns, &view.rows.column_stride, &kind)
     if view.rows.values == NULL or view.rows.n_columns == 0:
         return None
     view.rows.n_rows = 1
     view.rows.is_single = kind == b"f"
     view.kept_alive = array
-    return (view, total) if look_at(&view.rows, 0, &total) == FINE else None
+    return (view, total) if check_row(&view.rows, 0, &total) == VALID else None
 
 
 def single_csr_row(Py_ssize_t n_columns, data, indices, indptr):
-    """Look at a CSR matrix with one row: its view and sum of squares, or None where that takes a closer look."""
+    """Return a view and the sum of squares of a valid CSR row, or None if it needs the general check."""
     cdef RowView view = RowView.__new__(RowView)
     cdef Rows *X = &view.rows
     cdef char value_kind, index_kind, indptr_kind
     cdef Py_ssize_t n_values, n_indices, n_indptr, value_stride, index_stride, indptr_stride
     cdef double total
-    X.values = start_if_plain(data, 1, b"fd", &n_values, &value_stride, &value_kind)
-    X.indices = start_if_plain(indices, 1, b"ilq", &n_indices, &index_stride, &index_kind)
-    X.indptr = start_if_plain(indptr, 1, b"ilq", &n_indptr, &indptr_stride, &indptr_kind)
+    X.values = buffer_start(data, 1, b"fd", &n_values, &value_stride, &value_kind)
+    X.indices = buffer_start(indices, 1, b"ilq", &n_indices, &index_stride, &index_kind)
+    X.indptr = buffer_start(indptr, 1, b"ilq", &n_indptr, &indptr_stride, &indptr_kind)
     if X.values == NULL or X.indices == NULL or X.indptr == NULL:
         return None
     X.is_sparse = True
@@ -345,11 +345,11 @@ def single_csr_row(Py_ssize_t n_columns, data, indices, indptr):
     X.n_columns = n_columns
     X.n_entries = min(n_values, n_indices)
     view.kept_alive = (data, indices, indptr)
-    return (view, total) if look_at(X, 0, &total) == FINE else None
+    return (view, total) if check_row(X, 0, &total) == VALID else None
 
 
 def squared_scales(RowView Q, RowView P, RowView N, const int64_t[:, ::1] triplets, double[::1] out):
-    """Write ``|q|^2 |p|^2`` of every triplet."""
+    """Compute ``|q|^2 |p|^2`` of every triplet."""
     cdef Workspace space = Workspace(Q.rows.n_columns, P.rows.n_columns, sizeof(double))
     cdef Pair *x = &space.pair
     cdef double *q = <double *>x.q

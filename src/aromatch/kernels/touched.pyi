@@ -48,7 +48,7 @@ def learn_oasis(
 def forms(
     Q: RowView,
     P: RowView,
-    numbers: Any,
+    indices: Any,
     rows: Any,
     columns: Any,
     A: Any,

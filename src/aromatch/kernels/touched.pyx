@@ -1,28 +1,28 @@
-"""Matrices of which only touched cells are kept: a small table of cells for each row.
+"""Matrices that store touched cells only, in one hash table per row.
 
-The tables of all rows lie in one pool, side by side. A row's table begins at ``rows[i, 0]``, has ``rows[i, 1]`` slots and
-holds ``rows[i, 2]`` cells; a slot of `columns` has the cell's column + 1, or 0 when it is free, so that fresh memory
-is an empty pool. Slots are found by hashing and looking on from there, except in a table with a slot for each of the
-n columns. A table that gets too full moves to a larger place. Sizes are 2, 3, 4, 6, 8, 12 and so on, so that places
-fit the next row that grows to their size: ``room[0]`` is how much of the pool was ever used, and ``room[1 + kind]``
-one past the start of a place of that kind that was left, which itself tells of the next one, and so on to 0.
+The tables of all rows share one pool. The table of row i begins at ``rows[i, 0]``, has ``rows[i, 1]`` slots and holds
+``rows[i, 2]`` cells. A slot of `columns` is the column of a cell + 1, or 0 if it is free, so zeroed memory is an empty
+pool. Slots are found by hashing and linear probing, except in a table with a slot for each of the n columns. A table
+above its load factor moves to a larger block of the pool. Sizes are 2, 3, 4, 6, 8, 12 and so on, so a freed block fits
+the next row that grows to its size. ``room[0]`` is the used length of the pool; ``room[1 + kind]`` is the head of the
+list of free blocks of that size, start + 1 of the first one, which stores the next one; 0 ends the list.
 
-A triplet's cells are gathered into a block, where the same arithmetic as on a whole matrix gives the same bits, and
-go back when they have changed. Nothing is inserted for a triplet that changes nothing. Kernels cannot make the pool
-or the block larger: they stop in front of the triplet that needs it, and say how much in `needs`.
+The cells of a triplet are gathered into a block, updated by the arithmetic of the dense kernels, bit-identically, and
+written back if they changed. A triplet without an update inserts nothing. Kernels cannot enlarge the pool or the block:
+they stop before the triplet that needs more and write the required size to `needs`.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
 
 from . cimport diagonal, oasis
-from .diagonal cimport Room, size_of_room, take_room
-from .rounds cimport note
+from .diagonal cimport Scratch, scratch_size, take_scratch
+from .rounds cimport count_round
 from .rows cimport Pair, RowView, Workspace, floating, gather, read_pair
 from .vectors cimport bilinear_form
 
 NEEDS_SLOTS, NEEDS_BLOCK = range(2)
-SIZE_OF_ROOM = 1 + 2 * 63  # for every size that an int64 can tell
+SIZE_OF_ROOM = 1 + 2 * 63  # every size that fits in an int64
 
 
 cdef struct Table:
@@ -32,17 +32,17 @@ cdef struct Table:
     Py_ssize_t pool
 
 
-# A block of cells: a Pair whose rows lie in it, and the slot of each cell, -1 for one that is not kept.
+# A block of gathered cells: a Pair with offsets into the block, and the slot of each cell, negative for absent cells.
 cdef struct Gathered:
     Pair pair
     int64_t *slots
     Py_ssize_t *starts
-    Py_ssize_t *columns       # 0, 1, 2 and so on, `numbered` of them
+    Py_ssize_t *columns       # 0, 1, 2, ..., of which `numbered` are written
     Py_ssize_t numbered
     Py_ssize_t width
 
 
-# How many slots a table has for so many cells: at most four fifths are filled, and no more than all n columns.
+# Number of slots of a table for this many cells: a load factor of at most four fifths, and at most n slots.
 cdef inline int64_t slots_for(int64_t cells, Py_ssize_t n) noexcept nogil:
     cdef int64_t least = cells + cells // 4 + 1, size = 2
     while size < least:
@@ -52,7 +52,7 @@ cdef inline int64_t slots_for(int64_t cells, Py_ssize_t n) noexcept nogil:
     return size if size < n else n
 
 
-# The number of a size: 2, 3, 4, 6, 8 are 0, 1, 2, 3, 4.
+# Index of a size: 2, 3, 4, 6, 8 have 0, 1, 2, 3, 4.
 cdef inline int kind_of(int64_t size) noexcept nogil:
     cdef int kind = 0
     while size > 3:
@@ -61,8 +61,8 @@ cdef inline int kind_of(int64_t size) noexcept nogil:
     return kind + (size == 3)
 
 
-# Take a place in the pool for a table: one that was left, or new memory.
-cdef inline int64_t take_place(int64_t *room, int32_t *columns, int64_t size, Py_ssize_t n) noexcept nogil:
+# Allocate a block of the pool for a table: a free block, or new memory.
+cdef inline int64_t allocate(int64_t *room, int32_t *columns, int64_t size, Py_ssize_t n) noexcept nogil:
     cdef int64_t *left = room + 1 + kind_of(size)
     cdef int64_t start = room[0]
     if size == n or left[0] == 0:
@@ -74,8 +74,8 @@ cdef inline int64_t take_place(int64_t *room, int32_t *columns, int64_t size, Py
     return start
 
 
-# Remember a place that a table has left. Tables with a slot for every column never move.
-cdef inline void leave_place(int64_t *room, int32_t *columns, int64_t start, int64_t size) noexcept nogil:
+# Add a block to the free list. Tables with a slot for every column never move.
+cdef inline void release(int64_t *room, int32_t *columns, int64_t start, int64_t size) noexcept nogil:
     cdef int64_t *left = room + 1 + kind_of(size)
     memcpy(columns + start, left, sizeof(int64_t))
     left[0] = start + 1
@@ -84,15 +84,15 @@ cdef inline void leave_place(int64_t *room, int32_t *columns, int64_t start, int
 cdef inline int64_t home(int64_t size, Py_ssize_t n, Py_ssize_t column) noexcept nogil:
     if size == n:
         return column
-    # Knuth's multiplicative hash; its upper bits, scaled to the table.
+    # Upper bits of Knuth's multiplicative hash, scaled to the table size.
     return <int64_t>((<uint64_t>(<uint32_t>column * <uint32_t>2654435769) * <uint64_t>size) >> 32)
 
 
-# The slot of a column in the table of a row, or the free slot where it would go, as -1 - slot.
+# The slot of a column in the table of a row, or -1 - slot for the free slot where it would be inserted.
 cdef inline int64_t look_up(const int32_t *columns, const int64_t *row, Py_ssize_t n, Py_ssize_t column) noexcept nogil:
     cdef int64_t size = row[1], at = home(size, n, column), steps
     cdef const int32_t *own = columns + row[0]
-    for steps in range(size):  # a table always has an end, even one that a thread reads while another changes it
+    for steps in range(size):  # bounded, even if another thread changes the table
         if own[at] == column + 1:
             return row[0] + at
         if own[at] == 0:
@@ -117,10 +117,10 @@ cdef void prepare(Gathered *block, Workspace space, Py_ssize_t m, Py_ssize_t n, 
     block.slots = slots
 
 
-# Find the cells of a triplet. Returns false when they need more than `room`.
+# Find the slots of the cells of a triplet. Returns False if the block needs more than `room` cells.
 cdef bint find_cells(Gathered *block, const Table *table, const Pair *x, Py_ssize_t room) noexcept nogil:
     cdef Py_ssize_t i, k, at = 0
-    cdef bint is_there
+    cdef bint is_allocated
     cdef const int64_t *row
     block.width = x.k_p if x.p_full == NULL else x.n
     if x.k_q * block.width > room:
@@ -135,15 +135,14 @@ cdef bint find_cells(Gathered *block, const Table *table, const Pair *x, Py_ssiz
     for i in range(x.k_q):
         block.starts[i] = i * block.width
         row = table.rows + 3 * x.q_columns[i]
-        is_there = row[1] > 0 and row[0] + row[1] <= table.pool
+        is_allocated = row[1] > 0 and row[0] + row[1] <= table.pool
         for k in range(x.k_p):
-            block.slots[at] = look_up(table.columns, row, table.n, x.p_columns[k]) if is_there else -1
+            block.slots[at] = look_up(table.columns, row, table.n, x.p_columns[k]) if is_allocated else -1
             at += 1
     return True
 
 
-# Copy the cells of a triplet into the block, `apart` from each other; cells that are not kept have their value from the
-# start.
+# Copy the cells of a triplet into the block, with stride `apart`; absent cells have their initial value.
 cdef void take_cells(
     const Gathered *block, const Pair *x, const floating *values, floating diagonal, floating elsewhere, floating *cells,
     Py_ssize_t apart=1,
@@ -151,7 +150,7 @@ cdef void take_cells(
     cdef Py_ssize_t i, k, at = 0
     cdef floating *row
     if x.p_full != NULL:
-        # p is zero in the other columns, so any finite number does there.
+        # p is zero in the other columns, so any finite value is valid there.
         for i in range(x.k_q * block.width):
             cells[apart * i] = 0
     for i in range(x.k_q):
@@ -174,8 +173,7 @@ cdef void put_cells(
             at += 1
 
 
-# Give every cell of the triplet a slot. Returns 0, or how many more slots the pool would need, and then nothing has
-# changed.
+# Insert the absent cells of the triplet. Returns 0, or the number of slots that the pool lacks; then nothing changes.
 cdef int64_t make_room(
     Gathered *block, const Table *table, const Pair *x, int64_t *room, int64_t pool, floating *W, floating *Sigma,
 ) noexcept nogil:
@@ -195,7 +193,7 @@ cdef int64_t make_room(
         size = new_size(row, missing, table.n)
         if size > 0:
             old[0], old[1], old[2] = row[0], row[1], row[2]
-            row[0], row[1], row[2] = take_place(room, table.columns, size, table.n), size, 0
+            row[0], row[1], row[2] = allocate(room, table.columns, size, table.n), size, 0
             for at in range(old[0], old[0] + old[1]):
                 if table.columns[at] != 0:
                     new = insert(table.columns, row, table.n, table.columns[at] - 1)
@@ -203,7 +201,7 @@ cdef int64_t make_room(
                     if Sigma != NULL:
                         Sigma[new] = Sigma[at]
             if old[1] > 0:
-                leave_place(room, table.columns, old[0], old[1])
+                release(room, table.columns, old[0], old[1])
         for k in range(x.k_p):
             slot = look_up(table.columns, row, table.n, x.p_columns[k])
             if slot < 0:
@@ -220,7 +218,7 @@ cdef inline int64_t missing_in(const Gathered *block, Py_ssize_t i) noexcept nog
     return missing
 
 
-# Slots of the table that a row moves to so that it can take more cells; 0 when it can stay.
+# Size of the larger table that a row needs for more cells, 0 if the current one suffices.
 cdef inline int64_t new_size(const int64_t *row, int64_t missing, Py_ssize_t n) noexcept nogil:
     cdef int64_t size = slots_for(row[2] + missing, n)
     return size if missing > 0 and size > row[1] else 0
@@ -232,20 +230,20 @@ def learn_diagonal(
     floating[::1] start, floating[::1] W, floating[::1] Sigma,
     double r, bint only_mistakes, bint inverse, int64_t[::1] slots, floating[:, ::1] cells, int64_t[::1] needs,
 ):
-    """Learn the triplets by d-AROMA, in place; stop before one whose score overflows or that needs room.
+    """Learn the triplets by d-AROMA, in place; stop before one whose score overflows or that needs more memory.
 
     Returns the number of triplets learned.
     """
     cdef Py_ssize_t m = Q.rows.n_columns, n = P.rows.n_columns, t
-    cdef Workspace space = Workspace(m, n, sizeof(double), m + n + size_of_room(m, n))
-    cdef Room work = take_room(space, m, n)
+    cdef Workspace space = Workspace(m, n, sizeof(double), m + n + scratch_size(m, n))
+    cdef Scratch scratch = take_scratch(space, m, n)
     cdef Pair *x = &space.pair
     cdef floating *q = <floating *>x.q
-    cdef floating *means = &cells[0, 0]     # each with its variance after it
+    cdef floating *means = &cells[0, 0]     # each followed by its variance
     cdef Table table
     cdef Gathered block
     cdef double r_t
-    cdef double[2] told
+    cdef double[2] result
     cdef int updated
     table.rows, table.columns, table.n, table.pool = &rows[0, 0], &columns[0], n, columns.shape[0]
     prepare(&block, space, m, n, &slots[0])
@@ -258,7 +256,7 @@ def learn_diagonal(
             take_cells(&block, x, &W[0], start[0], <floating>0, means, 2)
             take_cells(&block, x, &Sigma[0], <floating>1, <floating>1, means + 1, 2)
             r_t = r if weights is None else r / weights[t]
-            updated = diagonal.step(means, &block.pair, &work, r_t, only_mistakes, inverse, told)
+            updated = diagonal.step(means, &block.pair, &scratch, r_t, only_mistakes, inverse, result)
             if updated < 0:
                 break
             if updated:
@@ -267,7 +265,7 @@ def learn_diagonal(
                     break
                 put_cells(&block, means, &W[0], 2)
                 put_cells(&block, means + 1, &Sigma[0], 2)
-            note(&counts[0], &record[t, 0] if record is not None else NULL, told[0], told[1], updated)
+            count_round(&counts[0], &record[t, 0] if record is not None else NULL, result[0], result[1], updated)
         else:
             t = triplets.shape[0]
     return t
@@ -278,7 +276,7 @@ def learn_oasis(
     double[:, ::1] record, int64_t[:, ::1] rows, int32_t[::1] columns, int64_t[::1] room, int64_t[::1] counts,
     floating[::1] start, floating[::1] W, double C, int64_t[::1] slots, floating[:, ::1] cells, int64_t[::1] needs,
 ):
-    """Learn the triplets by OASIS, in place; stop before one whose score overflows or that needs room.
+    """Learn the triplets by OASIS, in place; stop before one whose score overflows or that needs more memory.
 
     Returns the number of triplets learned.
     """
@@ -308,39 +306,37 @@ def learn_oasis(
                 if needs[0] > 0:
                     break
                 put_cells(&block, &cells[0, 0], &W[0])
-            note(&counts[0], &record[t, 0] if record is not None else NULL, margin, 0, updated)
+            count_round(&counts[0], &record[t, 0] if record is not None else NULL, margin, 0, updated)
         else:
             t = triplets.shape[0]
     return t
 
 
 def forms(
-    RowView Q, RowView P, const int64_t[:, ::1] numbers, const int64_t[:, ::1] rows, const int32_t[::1] columns,
+    RowView Q, RowView P, const int64_t[:, ::1] indices, const int64_t[:, ::1] rows, const int32_t[::1] columns,
     const floating[::1] A, double on_diagonal, double elsewhere, bint squared, floating[::1] out,
     bint apart, int64_t[::1] slots, floating[:, ::1] cells, int64_t[::1] needs,
 ):
-    """Write ``q'Ap`` for every row of `numbers`, as the kernel for whole matrices does; stop where room is needed.
+    """Compute ``q'Ap`` for every row of `indices`, bit-identical to `bilinear.forms`; stop if the block is too small.
 
-    `apart` is whether the cells of the whole matrix would be those of d-AROMA, which lie apart.
-
-    Returns the number of rows done.
+    `apart` marks the cells of d-AROMA, as in `bilinear.forms`. Returns the number of rows computed.
     """
     cdef Py_ssize_t m = Q.rows.n_columns, n = P.rows.n_columns, t, k
     cdef Workspace space = Workspace(m, n, sizeof(double), m + n)
     cdef Pair *x = &space.pair
     cdef floating *q = <floating *>x.q
     cdef floating *p = <floating *>x.p
-    cdef bint subtracts = numbers.shape[1] == 3
+    cdef bint subtracts = indices.shape[1] == 3
     cdef Table table
     cdef Gathered block
     table.rows, table.columns, table.n = <int64_t *>&rows[0, 0], <int32_t *>&columns[0], n
     table.pool = min(columns.shape[0], A.shape[0])
     prepare(&block, space, m, n, &slots[0])
     with nogil:
-        for t in range(numbers.shape[0]):
+        for t in range(indices.shape[0]):
             read_pair(
-                x, q, &Q.rows, numbers[t, 0], &P.rows, numbers[t, 1],
-                &P.rows if subtracts else NULL, numbers[t, 2] if subtracts else 0)
+                x, q, &Q.rows, indices[t, 0], &P.rows, indices[t, 1],
+                &P.rows if subtracts else NULL, indices[t, 2] if subtracts else 0)
             if squared:
                 for k in range(x.k_q):
                     q[k] = q[k] * q[k]
@@ -354,7 +350,7 @@ def forms(
             take_cells(&block, x, &A[0], <floating>on_diagonal, <floating>elsewhere, &cells[0, 0])
             out[t] = <floating>bilinear_form(&cells[0, 0], &block.pair)
         else:
-            t = numbers.shape[0]
+            t = indices.shape[0]
     return t
 
 
@@ -387,7 +383,7 @@ def close_gaps(
     const int64_t[::1] order, int64_t[:, ::1] rows, int32_t[::1] columns, int64_t[::1] room, floating[::1] W,
     floating[::1] Sigma,
 ):
-    """Move tables down over the places that others have left; `order` has the rows as their tables lie in the pool."""
+    """Compact the pool; `order` has the rows in the order of their tables in the pool."""
     cdef Py_ssize_t i
     cdef int64_t end = 0, start, size
     with nogil:
@@ -407,7 +403,7 @@ def close_gaps(
 
 
 def table_sizes(const int64_t[::1] cells, Py_ssize_t n, int64_t[::1] sizes):
-    """Write how many slots the table of each row has for its cells."""
+    """Compute the number of slots of the table of each row from its number of cells."""
     cdef Py_ssize_t i
     for i in range(cells.shape[0]):
         sizes[i] = slots_for(cells[i], n) if cells[i] > 0 else 0
@@ -416,7 +412,7 @@ def table_sizes(const int64_t[::1] cells, Py_ssize_t n, int64_t[::1] sizes):
 def list_cells(
     const int64_t[:, ::1] rows, const int32_t[::1] columns, int32_t[::1] columns_out, int64_t[::1] slots_out,
 ):
-    """Write column and slot of every cell, row by row."""
+    """List the column and the slot of every cell, row by row."""
     cdef Py_ssize_t i, found = 0
     cdef int64_t at
     with nogil:
@@ -432,7 +428,7 @@ def insert_cells(
     int64_t[:, ::1] rows, int32_t[::1] columns, Py_ssize_t n, const int64_t[::1] indptr,
     const int32_t[::1] columns_in, int64_t[::1] slots_out,
 ):
-    """Insert the cells of a CSR matrix into tables that are empty and have the room; write the slot of each."""
+    """Insert the cells of a CSR matrix into empty tables of sufficient size and write the slot of each."""
     cdef Py_ssize_t i
     cdef int64_t at
     with nogil:

@@ -1,5 +1,5 @@
-# Sums over rows of a matrix, over the few columns of a sparse vector or over plain runs of memory; loops.h says what
-# each does. The order of every sum is fixed, so the bits are too.
+# The loops of loops.h for either precision: sums over matrix rows, sparse vectors and contiguous memory, each in a fixed
+# order.
 
 from .rows cimport Pair, floating
 
@@ -111,7 +111,7 @@ cdef inline double bilinear_form(const floating *A, const Pair *x) noexcept nogi
         return sparse_form_float(A, x.q_starts, q, x.k_q, p, x.p_columns, x.k_p)
 
 
-# A <- A + f p' at the rows of q
+# A <- A + f p' in the rows of q
 cdef inline void add_outer(floating *A, const floating *f, const Pair *x) noexcept nogil:
     cdef const floating *p = <const floating *>x.p
     cdef Py_ssize_t i
@@ -124,7 +124,7 @@ cdef inline void add_outer(floating *A, const floating *f, const Pair *x) noexce
         sparse_add_float(A, x.q_starts, f, x.k_q, p, x.p_columns, x.k_p)
 
 
-# a = A q for a symmetric A, by rows, which lie in order in memory.
+# a = A q for a symmetric A, by its contiguous rows.
 cdef inline void symmetric_product(
     const floating *A, Py_ssize_t width, const floating *q, const Py_ssize_t *q_columns, Py_ssize_t k_q, floating *a,
 ) noexcept nogil:
