@@ -72,10 +72,7 @@ def compute(name, learner, way, number):
                 model.calibrate(piece, Q, P)
             model.partial_fit_triplets(piece, Q, P)
         told = judged(split.y_test, N_TOLD), split.X_test, P
-    margins, found = model.margins(*told), model.probability(*told)
-    queries, good, other = told[0].T
-    limits = model.pair_score(*told[1:], np.column_stack([queries, other]))
-    above = model.probability_above(limits, *told[1:], np.column_stack([queries, good]))
+    margins, found = model.margins(*told), model.preference_proba(*told)
     is_told = margins != 0
     right, sure = margins[is_told] > 0, np.maximum(found, 1 - found)[is_told]
     parts = reliability(found)
@@ -86,7 +83,6 @@ def compute(name, learner, way, number):
         "split": number,
         "right": float(right.mean()),
         "gap": parts.largest_gap,
-        "gap_above": reliability(above).largest_gap,
         "raw_gap": reliability(norm.cdf(margins / np.maximum(model.margin_std(*told), 1e-300))).largest_gap,
         "by_margin": float(roc_auc_score(right, np.abs(margins[is_told]))),
         "by_probability": float(roc_auc_score(right, sure)),

@@ -12,7 +12,6 @@ from benchmarks.shared.collections import COLLECTIONS
 def make_page(results, versions):
     """Write the page."""
     ways = list(dict.fromkeys(r["way"] for r in results))
-    above = max(abs(r["gap_above"] - r["gap"]) for r in results)
     worse = [r for r in results if r["by_probability"] < r["by_margin"] - 5e-4]
     lines = [
         "# Calibration: do probabilities come true?",
@@ -29,9 +28,7 @@ def make_page(results, versions):
         f"The bound is {BOUND}, for every cell. " + " ".join(verdict(results, way) for way in ways),
         "",
         "The probability tells wrong from right as well as the margin does, but for 0.0005, in",
-        f"{len(results) - len(worse)} of {len(results)} cells, being a curve of it. What is told of a score and a",
-        "threshold has the same gaps, with the score of the other object for a threshold: they differ by at most",
-        f"{above:.4f}.",
+        f"{len(results) - len(worse)} of {len(results)} cells, being a curve of it.",
     ]
     for way in ways:
         lines += [

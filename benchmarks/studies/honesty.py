@@ -6,7 +6,7 @@ A learned distribution says that the margin of a comparison is normal, with a me
 first object is better with the probability ``Phi(margin / std)``. d- and f-AROMA learn from comparisons of the training
 part, and probabilities are held against comparisons of the test part, whose rows are all new. Three ways to make a
 probability: raw, as above; with one number, ``Phi(margin / (c std))``, c chosen on held-out rows of the training part
-by their likelihood; and `probability` of the library, which makes it from the margin alone, calibrated on the same
+by their likelihood; and `preference_proba` of the library, which makes it from the margin alone, calibrated on the same
 rows. Settings are as they come: r = 1, from the identity.
 """
 
@@ -60,7 +60,7 @@ def compute(name, learner, n_learned, number):
     found = {
         "raw": norm.cdf(ratios(told)),
         "one number": norm.cdf(ratios(told) / scale),
-        "probability": model.calibrate(*held_out).probability(*told),
+        "probability": model.calibrate(*held_out).preference_proba(*told),
     }
     margins, stds = model.margins(*told), model.margin_std(*told)
     right = margins > 0
@@ -148,7 +148,8 @@ def section(found):
         f"**Are the standard deviations honest? {answer}:** the largest gap between what `Phi(margin / std)` says and "
         f"what comes true is {raw[1]} ({too_sure} of {len(cells_found)} cells are too sure of themselves, the others "
         f"not sure enough). One number that multiplies the standard deviations ({min(scales):.2f} to "
-        f"{max(scales):.2f}) {mended}: {scaled[1]}. `probability`, which looks at the margin alone, has {curve[1]}. "
+        f"{max(scales):.2f}) {mended}: {scaled[1]}. "
+        f"`preference_proba`, which looks at the margin alone, has {curve[1]}. "
         f"Dividing by the standard deviation tells wrong from right better than the margin alone in {sum(sorts)} of "
         f"{len(sorts)} cells.",
         "",

@@ -260,7 +260,7 @@ REFUSED = {
     "fit, y None": (lambda m: m.fit(Q, None), ValueError, "y"),
     "fit, one row": (lambda m: m.fit(Q[:1], Y[:1]), ValueError, "n_samples = 1"),
     "fit_triplets, NaN": (lambda m: m.fit_triplets(TRIPLETS, changed(Q, (0, 0), NAN), P), ValueError, "Q contains NaN"),
-    "progress text": (lambda m: m.set_params(progress="yes").fit(Q, Y), TypeError, "progress"),
+    "verbose text": (lambda m: m.set_params(verbose="yes").fit(Q, Y), TypeError, "verbose"),
     "save to no path": (lambda m: m.save(3.5), TypeError, "path"),
 }  # fmt: skip
 
@@ -485,7 +485,7 @@ def test_a_baseline_refuses_bad_input_and_stays_as_it_was(model, case):
         (am.ITML(n_constraints=-1), ValueError, "n_constraints must be at least 0"),
         (am.ITML(bounds=(1.0,)), ValueError, "bounds must be None or two numbers"),
         (am.ITML(bounds=(0.0, 1.0)), ValueError, "each of bounds must be greater than 0"),
-        (am.ITML(progress="yes"), TypeError, "progress must be True or False"),
+        (am.ITML(verbose="yes"), TypeError, "verbose must be True or False"),
         (am.ITML(random_state="seed"), TypeError, "random_state"),
         (am.LEGO(eta=NAN), ValueError, "eta must be a finite number"),
         (am.LEGO(loss="absolute"), ValueError, "loss must be one of"),
@@ -497,7 +497,7 @@ def test_a_baseline_refuses_bad_input_and_stays_as_it_was(model, case):
         (am.LMNN(max_iter=-1), ValueError, "max_iter must be at least 0"),
         (am.LMNN(tol="small"), TypeError, "tol must be a number"),
         (am.LMNN(max_impostors=0), ValueError, "max_impostors must be at least 1"),
-        (am.LMNN(progress=1), TypeError, "progress must be True or False"),
+        (am.LMNN(verbose=1), TypeError, "verbose must be True or False"),
         (am.HIER(C=0), ValueError, "C must be greater than 0"),
         (am.HIER(max_iter=0), ValueError, "max_iter must be at least 1"),
     ],

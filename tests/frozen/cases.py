@@ -147,8 +147,7 @@ def scores(model, Q, P, triplets):
         found["pair_std"] = model.pair_std(Q, P, pairs)
         found["margin_std"] = model.margin_std(triplets[-10:], Q, P)
     calibrated = model.copy().calibrate(triplets[:100], Q, P)
-    found["probability"] = calibrated.probability(triplets[-10:], Q, P)
-    found["probability_above"] = calibrated.probability_above(0.1, Q, P, pairs)
+    found["probability"] = calibrated.preference_proba(triplets[-10:], Q, P)
     found["calibration"] = np.array(calibrated.calibration_[:5], dtype=float)
     return found
 
@@ -269,7 +268,7 @@ def learn_singly(make, data):
         found
         | attributes(model)
         | {
-            "probability": model.probability(triplets[-10:], Q, P),
+            "probability": model.preference_proba(triplets[-10:], Q, P),
             "calibration": np.array(model.calibration_[:5], dtype=float),
         }
     )
@@ -280,8 +279,8 @@ def grow_and_forget(make, data):
     Q, P, triplets = DATA[data]()
     model = make().fit_triplets(triplets[:100], Q, P)
     found = {}
-    if hasattr(model, "forget"):
-        found |= prefixed("forgot", attributes(model.forget(0.3)))
+    if hasattr(model, "decay"):
+        found |= prefixed("forgot", attributes(model.decay(0.3)))
         model.partial_fit_triplets(triplets[100:130], Q, P)
     m, n = Q.shape[1] + 2, (Q if P is None else P).shape[1] + 2
     model.grow(m, n)

@@ -176,7 +176,7 @@ def test_probabilities_of_a_learner_come_true_for_rows_that_it_has_not_seen(name
     model = CONFIDENT[name]().fit_triplets(comparisons(learned, 3_000, 0, wrong), X)
     new_ones = comparisons(new, 20_000, 2, wrong)
     model.calibrate(comparisons(seen, 8_192, 1, wrong), X)
-    found, margins = model.probability(new_ones, X), model.margins(new_ones, X)
+    found, margins = model.preference_proba(new_ones, X), model.margins(new_ones, X)
     assert reliability(found).largest_gap <= 0.03
     sure, right = np.maximum(found, 1 - found), margins > 0
     assert roc_auc_score(right, sure) >= roc_auc_score(right, np.abs(margins)) - 1e-6
@@ -245,12 +245,12 @@ def test_every_similarity_can_be_calibrated_saved_and_copied(learner, tmp_path):
     model.calibrate(comparisons(np.arange(150, 600), 700, 1), X)
     np.testing.assert_array_equal(model.similarity(X[:5]), before)
     new = comparisons(np.arange(600, 900), 300, 2)
-    expected = model.probability(new, X)
+    expected = model.preference_proba(new, X)
     assert ((expected >= 0) & (expected <= 1)).all()
     assert ((expected > 0.5) == (model.margins(new, X) > 0)).all()
     model.save(tmp_path / "model")
     for one in (model.copy(), am.load(tmp_path / "model")):
-        np.testing.assert_array_equal(one.probability(new, X), expected)
+        np.testing.assert_array_equal(one.preference_proba(new, X), expected)
         assert one.calibration_ == model.calibration_
     loaded = am.load(tmp_path / "model")
     for one in (model, loaded):
@@ -283,7 +283,7 @@ def test_after_forgetting_what_was_predicted_long_ago_counts_no_more():
     X, _ = digits()
     model = am.MomentAROMA(1e-2).fit_triplets(comparisons(np.arange(600), 3_000, 0), X)
     model.calibrate(comparisons(np.arange(600, 1_200), 1_000, 1), X)
-    model.forget(0.9)
+    model.decay(0.9)
     model.calibrate(comparisons(np.arange(600, 1_200), 300, 2), X)
     assert model.calibration_.n_used == 300
 
@@ -295,7 +295,7 @@ def test_other_models_made_of_it_have_seen_no_predictions():
     others = [am.merge([model, model]), model.project(), model.project().calibrate(triplets, X).refine(triplets, X)]
     for other in others:
         with pytest.raises(ValueError, match="has made 0 predictions that came out, and 64 are needed"):
-            other.probability(triplets, X)
+            other.preference_proba(triplets, X)
 
 
 def test_reading_leaves_the_file_as_it_was(tmp_path):
@@ -304,30 +304,12 @@ def test_reading_leaves_the_file_as_it_was(tmp_path):
     for number, one in enumerate((model, fresh)):
         one.save(tmp_path / f"{number}")
         if one is model:
-            one.probability([[0, 1, 2]], X)
+            one.preference_proba([[0, 1, 2]], X)
         else:
             with pytest.raises(ValueError, match="0 predictions"):
-                one.probability([[0, 1, 2]], X)
+                one.preference_proba([[0, 1, 2]], X)
         one.save(tmp_path / f"{number}-after")
         assert (tmp_path / f"{number}").read_bytes() == (tmp_path / f"{number}-after").read_bytes()
-
-
-def test_a_score_above_a_threshold_is_a_comparison_with_an_object_of_that_score():
-    model, X = calibrated()
-    triplets = comparisons(np.arange(600, 900), 50, 2)
-    others = model.pair_score(X, None, triplets[:, [0, 2]])
-    found = model.probability_above(others, X, None, triplets[:, :2])
-    np.testing.assert_allclose(found, model.probability(triplets, X))
-    scores = model.pair_score(X, None, triplets[:, :2])
-    found = model.probability_above(0.3, X, None, triplets[:, :2])
-    assert ((found > 0.5) == (scores > 0.3)).all()
-
-
-@pytest.mark.parametrize("threshold", ["high", [0.1, 0.2], np.nan, [[0.1]]])
-def test_thresholds_that_are_none_are_refused(threshold):
-    model, X = calibrated()
-    with pytest.raises((TypeError, ValueError), match="threshold"):
-        model.probability_above(threshold, X[:3], X[3:6])
 
 
 def test_bad_comparisons_are_refused_and_leave_it_as_it_was():

@@ -45,7 +45,7 @@ def test_other_embeddings_have_other_probes():
 def test_it_is_saved_copied_and_checked(learner, tmp_path):
     model, _ = fitted(learner)
     assert model.fingerprints_ is None
-    model.bind(MINE)
+    model.set_fingerprint(MINE)
     model.save(tmp_path / "model")
     for one in (model, model.copy(), am.load(tmp_path / "model")):
         assert one.fingerprints_ == (MINE, MINE)
@@ -57,23 +57,23 @@ def test_it_is_saved_copied_and_checked(learner, tmp_path):
 @pytest.mark.parametrize("learner", SIMILARITIES)
 def test_who_learns_anew_is_bound_to_nothing(learner):
     model, X = fitted(learner)
-    model.bind(MINE)
+    model.set_fingerprint(MINE)
     assert model.fit(X, np.arange(30) % 3).fingerprints_ is None
     if hasattr(model, "fit_pairs"):
-        assert model.bind(MINE).fit_pairs([[0, 3], [0, 1]], [True, False], X).fingerprints_ is None
+        assert model.set_fingerprint(MINE).fit_pairs([[0, 3], [0, 1]], [True, False], X).fingerprints_ is None
     if hasattr(model, "fit_triplets"):
-        model.bind(MINE)
+        model.set_fingerprint(MINE)
         assert model.partial_fit_triplets([[0, 3, 1]], X).fingerprints_ is not None
         assert model.fit_triplets([[0, 3, 1]], X).fingerprints_ is None
-        assert model.bind(MINE).grow(7).fingerprints_ is None
+        assert model.set_fingerprint(MINE).grow(7).fingerprints_ is None
 
 
 def test_queries_and_objects_may_have_different_embeddings():
     objects = am.Fingerprint.of("pictures", RNG.normal(size=(2, 4)))
     model = am.FactoredAROMA().fit_triplets([[0, 1, 2]], np.ones((1, 6)), RNG.normal(size=(3, 4)))
     with pytest.raises(ValueError, match="objects has 6 dimensions, but the model was learned on 4"):
-        model.bind(MINE)
-    model.bind(MINE, objects)
+        model.set_fingerprint(MINE)
+    model.set_fingerprint(MINE, objects)
     model.check_fingerprint(MINE, objects)
     with pytest.raises(ValueError, match=r"learned on 'pictures' \(objects\), got 'mini-v1'"):
         model.check_fingerprint(MINE, MINE)
@@ -81,10 +81,10 @@ def test_queries_and_objects_may_have_different_embeddings():
 
 def test_a_projection_keeps_it_and_a_merged_model_too():
     model, _ = fitted(am.MomentAROMA)
-    model.bind(MINE)
+    model.set_fingerprint(MINE)
     assert model.project().fingerprints_ == (MINE, MINE)
     assert am.merge([model, model.copy()]).fingerprints_ == (MINE, MINE)
-    other = model.copy().bind(am.Fingerprint.of("mini-v2", PROBES))
+    other = model.copy().set_fingerprint(am.Fingerprint.of("mini-v2", PROBES))
     with pytest.raises(ValueError, match="model 1 is bound to another embedding than model 0"):
         am.merge([model, other])
 
@@ -93,7 +93,7 @@ def test_an_index_refuses_objects_of_another_embedding():
     model, X = fitted()
     with pytest.raises(ValueError, match="bound to no embedding"):
         am.search.Index(model, X, fingerprint=MINE)
-    model.bind(MINE)
+    model.set_fingerprint(MINE)
     assert len(am.search.Index(model, X, fingerprint=MINE)) == 30
     with pytest.raises(ValueError, match="its name differ"):
         am.search.Index(model, X, fingerprint=am.Fingerprint.of("mini-v2", PROBES))
@@ -112,7 +112,7 @@ def test_what_is_no_embedding_is_named(arguments, error, message):
     with pytest.raises(error, match=message):
         am.Fingerprint.of(*arguments)
     with pytest.raises(TypeError, match="queries must be a Fingerprint, got 'mini'"):
-        fitted()[0].bind("mini")
+        fitted()[0].set_fingerprint("mini")
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ class Printer:
         set_to = ", ".join(
             f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value!r}"
             for name, value in report.parameters.items()
-            if value is not None and name != "progress"
+            if value is not None and name != "verbose"
         )
         rows = [
             ("kind", f"{report.kind}({set_to})"),

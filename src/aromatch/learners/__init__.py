@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from .online.factored import FactoredAROMA as FactoredAROMA
     from .online.full import FullAROMA as FullAROMA
     from .online.oasis import OASIS as OASIS
-    from .triplet import Judgement as Judgement
     from .triplet import TripletLearner as TripletLearner
+    from .triplet import Update as Update
 
 _MODULES = {learner.name: learner.module for learner in LEARNERS.values()} | {
     name: f"{__name__}.{module}"
     for name, module in (
         ("Fingerprint", "fingerprint"),
-        ("Judgement", "triplet"),
         ("Projection", "embedding.projection"),
         ("Similarity", "base"),
         ("TripletLearner", "triplet"),
+        ("Update", "triplet"),
         ("best_projection", "embedding.best"),
         ("hierarchy_from_dots", "baselines.hier"),
         ("load", "files"),

@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .._utils import checks
 from .._utils.rows import Matrix, MatrixLike, as_matrix, check_structure, read_all
 from ..evaluation.retrieval import evaluate_retrieval
 from ..io.container import write_model
@@ -105,7 +104,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._check_square(square if P is Q else max(square, read_all(P, "P").largest_square))
         return self._scores(Q, P)
 
-    def pair_score(self, Q: MatrixLike, P: MatrixLike | None, pairs: ArrayLike | None = None) -> NDArray[Any]:
+    def pair_score(self, Q: MatrixLike, P: MatrixLike | None = None, pairs: ArrayLike | None = None) -> NDArray[Any]:
         """Score chosen pairs: row i of Q with row i of P, or the rows named in `pairs`.
 
         Parameters
@@ -139,7 +138,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     # -- what it was learned on ---------------------------------------------------------------------------
 
-    def bind(self, queries: Fingerprint, objects: Fingerprint | None = None) -> Self:
+    def set_fingerprint(self, queries: Fingerprint, objects: Fingerprint | None = None) -> Self:
         """Note the embedding that the model was learned on; it is saved with the model.
 
         Parameters
@@ -170,7 +169,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Refuse an embedding that is not the one that the model is bound to; without one, all are refused."""
         known = self.fingerprints_
         if known is None:
-            raise ValueError("the model is bound to no embedding, so that nobody can tell; `bind` does it")
+            raise ValueError("the model is bound to no embedding, so that nobody can tell; `set_fingerprint` does it")
         given = queries, queries if objects is None else objects
         names = ("", "") if known[0] == known[1] and given[0] == given[1] else (" (queries)", " (objects)")
         for mine, theirs, what in zip(known, given, names, strict=True):
@@ -179,7 +178,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # -- how sure it may be -------------------------------------------------------------------------------
 
     def calibrate(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> Self:
-        """Predict comparisons that were not learned, and note how the predictions came out, for `probability`.
+        """Predict comparisons that were not learned, and note how the predictions came out, for `preference_proba`.
 
         Nothing is learned from them. `learn_one` does the same with every judgement before it learns it, and a stream
         in pieces can: ``model.calibrate(piece, Q, P).partial_fit_triplets(piece, Q, P)``. Of the last 8,192 predictions
@@ -208,7 +207,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         found: Calibration = self.__dict__.get("_calibration") or Calibration()
         return found.curve()
 
-    def probability(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
+    def preference_proba(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
         """Give the chance that the first object of each triplet is better for its query than the second.
 
         It is made from the margin by what earlier predictions came to, so that of all that get 80 % about 80 % come
@@ -224,29 +223,10 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         >>> is_new = triplets[:, 0] >= 900  # objects are known, queries are not
         >>> model = am.DiagonalAROMA(10.0).fit_triplets(triplets[~is_new], X)
         >>> new = triplets[is_new]
-        >>> model.calibrate(new[:700], X).probability(new[700:705], X).round(2)
+        >>> model.calibrate(new[:700], X).preference_proba(new[700:705], X).round(2)
         array([0.96, 0.98, 0.88, 0.88, 0.98])
         """
         return self.calibration_.probabilities(self.margins(triplets, Q, P) / self._unit_of_margins)
-
-    def probability_above(
-        self, threshold: ArrayLike, Q: MatrixLike, P: MatrixLike | None, pairs: ArrayLike | None = None
-    ) -> NDArray[Any]:
-        """Give the chance that the score of each pair is above a threshold, seen as comparisons are.
-
-        That is the chance of the object to be preferred to one that has the threshold for its score.
-
-        Parameters
-        ----------
-        threshold : float, or one for each pair
-        Q, P, pairs : as in `pair_score`
-        """
-        scores = self.pair_score(Q, P, pairs)
-        limits = checks.as_array(threshold, "threshold")
-        is_right = limits.dtype.kind in "iuf" and limits.shape in ((), scores.shape)
-        if not is_right or not np.isfinite(limits).all():
-            raise ValueError(f"threshold must be a number, or {len(scores)} of them, got {threshold!r}")
-        return self.calibration_.probabilities((scores - limits) / self._unit_of_margins)
 
     @property
     def _unit_of_margins(self) -> float:

@@ -154,7 +154,7 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
     model._state = model._from_file(state, n)
     model.n_features_in_, model.n_object_features_in_ = m, n
     if "fingerprints" in header:
-        model.bind(*map(Fingerprint.from_header, header["fingerprints"]))
+        model.set_fingerprint(*map(Fingerprint.from_header, header["fingerprints"]))
     if predictions or "n_predictions" in header:
         model._calibration = Calibration.from_parts(header["n_predictions"], predictions)
     names = header["feature_names_in"]

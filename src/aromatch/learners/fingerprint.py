@@ -44,7 +44,7 @@ class Fingerprint:
     >>> import aromatch as am
     >>> probes = np.random.default_rng(0).normal(size=(3, 8))  # vectors of three texts that never change
     >>> mini = am.Fingerprint.of("mini-v1", probes)
-    >>> model = am.DiagonalAROMA().fit_triplets([[0, 1, 2]], probes).bind(mini)
+    >>> model = am.DiagonalAROMA().fit_triplets([[0, 1, 2]], probes).set_fingerprint(mini)
     >>> model.check_fingerprint(am.Fingerprint.of("mini-v2", probes + 1))
     Traceback (most recent call last):
         ...

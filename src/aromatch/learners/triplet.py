@@ -37,7 +37,7 @@ from .inputs import (
 _TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
 
 
-class Judgement(NamedTuple):
+class Update(NamedTuple):
     """What the model thought of a triplet just before it learned it."""
 
     margin: float
@@ -69,7 +69,7 @@ class TripletLearner(Similarity):
     `W_`, with `_map_queries` and `_forms` to score by it. One that keeps a distribution adds `_variances`.
     """
 
-    progress: bool
+    verbose: bool
     n_features_in_: int
     n_object_features_in_: int
 
@@ -167,16 +167,14 @@ class TripletLearner(Similarity):
                 self._learn_in_pieces(block, advance, kept)
         return self
 
-    def learn_one(
-        self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, *, sample_weight: float = 1.0
-    ) -> Judgement:
+    def learn_one(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, *, sample_weight: float = 1.0) -> Update:
         """Learn one judgement: for the query q, p_pos is better than p_neg.
 
         Each is a vector, or a matrix (dense or CSR) with one row.
 
         Returns
         -------
-        Judgement
+        Update
             What the model thought before it learned: margin, its standard deviation, loss, updated.
         """
         if hasattr(self, "_state"):  # then nothing changes before the kernel does
@@ -184,7 +182,7 @@ class TripletLearner(Similarity):
         with self._unchanged_on_error():
             return self._judge(q, p_pos, p_neg, sample_weight)
 
-    def _judge(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, sample_weight: float) -> Judgement:
+    def _judge(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, sample_weight: float) -> Update:
         ready = self._readiness()
         r = self._check_common_params() if ready is None else ready.r
         query, query_square = read_single_row(q, "q")
@@ -211,7 +209,7 @@ class TripletLearner(Similarity):
         std = sqrt(variance) if hasattr(self, "_variances") else None
         if weight > 0:
             self._noted().add_one(margin / unit, learned)
-        return Judgement(margin, std, max(0.0, 1.0 - margin), bool(updated))
+        return Update(margin, std, max(0.0, 1.0 - margin), bool(updated))
 
     def grow(self, m: int, n: int | None = None) -> Self:
         """Make room for new features, which come after those that are there.
@@ -263,7 +261,7 @@ class TripletLearner(Similarity):
         return state
 
     @available_if(lambda self: hasattr(self, "_widened"))
-    def forget(self, rate: float) -> Self:
+    def decay(self, rate: float) -> Self:
         """Trust what was learned less, so that what comes counts more: for a truth that drifts.
 
         W stays as it is. What is known of it goes this part of the way back to what was known before the first triplet:
@@ -281,7 +279,7 @@ class TripletLearner(Similarity):
         >>> import numpy as np
         >>> import aromatch as am
         >>> model = am.DiagonalAROMA(r=0.1).fit_triplets([[0, 1, 2]], np.eye(3))
-        >>> [round(float(model.forget(rate).pair_std(np.eye(3), None, [[0, 1]])[0]), 2) for rate in (0, 0.5, 1)]
+        >>> [round(float(model.decay(rate).pair_std(np.eye(3), None, [[0, 1]])[0]), 2) for rate in (0, 0.5, 1)]
         [0.72, 0.83, 1.0]
         """
         check_is_fitted(self)
@@ -362,7 +360,7 @@ class TripletLearner(Similarity):
         return make_projection(self, kind, rank, normalize, triplets, Q, P)
 
     @available_if(lambda self: hasattr(self, "_variances"))
-    def pair_std(self, Q: MatrixLike, P: MatrixLike | None, pairs: ArrayLike | None = None) -> NDArray[Any]:
+    def pair_std(self, Q: MatrixLike, P: MatrixLike | None = None, pairs: ArrayLike | None = None) -> NDArray[Any]:
         """Give the standard deviation of each `pair_score` under the learned distribution."""
         Q, P = self._check_both(Q, P)
         return _roots(self._over_pairs(self._variances, Q, P, check_pairs(pairs, Q, P)))
@@ -429,12 +427,12 @@ class TripletLearner(Similarity):
         return read_all(X, "X"), np.asarray(y)
 
     def _bar(self, total: int) -> Any:
-        return progress_bar(type(self).__name__, total, enabled=self.progress)
+        return progress_bar(type(self).__name__, total, enabled=self.verbose)
 
     def _check_common_params(self) -> float:
         """Check all parameters; give what `_check_params` does."""
         r = self._check_params()
-        checks.check_flag(self.progress, "progress")
+        checks.check_flag(self.verbose, "verbose")
         return r
 
     def _check_widths(self, Q: Matrix | RowView, P: Matrix | RowView, q_name: str = "Q", p_name: str = "P") -> None:

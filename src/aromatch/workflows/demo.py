@@ -196,13 +196,13 @@ def run_demo(
         begun = perf_counter()
         # Threads of BLAS gain little on matrices of this size, and lose much when other programs want the cores.
         with threadpool_limits(1):
-            models[method] = model = learner(**settings, progress=show_progress).fit_triplets(triplets, X)
+            models[method] = model = learner(**settings, verbose=show_progress).fit_triplets(triplets, X)
         counts = model.n_triplets_seen_, model.n_updates_, perf_counter() - begun
         results.append(MethodResult(method, settings, *counts, *_figures(model, X_held_out, y_held_out)))
     best = max((result for result in results if "AROMA" in result.method), key=lambda r: r.precision_at_10)
     begun = perf_counter()
     with threadpool_limits(1):
-        nearby = best_projection(triplets, X, progress=show_progress)
+        nearby = best_projection(triplets, X, verbose=show_progress)
     spent = len(triplets), None, perf_counter() - begun
     results.append(MethodResult("best", {}, *spent, *_figures(nearby, X_held_out, y_held_out)))
     names = [corpus.names[row] for row in held_out]

@@ -189,7 +189,7 @@ def _moment(lesson: Lesson, settings: Settings) -> tuple[Similarity, list[str]]:
     if labels is not None:  # all triplets that labels allow, without drawing one
         model = MomentAROMA(lam).fit(Q, labels)
     else:
-        model = MomentAROMA(lam, denoise=True, progress=True)
+        model = MomentAROMA(lam, denoise=True, verbose=True)
         model.fit_triplets(triplets, Q, P, sample_weight=weights)
     return model.settled(), []
 
@@ -210,4 +210,4 @@ def _refined(lesson: Lesson, settings: Settings, seed: int) -> tuple[Similarity,
         notes.append("judgements are few for their rows: began with moment, since nothing stands out of their graph")
         moment = MomentAROMA("auto", denoise=True).fit_triplets(triplets, Q, P, sample_weight=weights)
         near = moment.project(rank=min(_RANK, Q.shape[1]), normalize=_NORMALIZE)
-    return near.refine(triplets, Q, P, sample_weight=weights, random_state=seed, progress=True), notes
+    return near.refine(triplets, Q, P, sample_weight=weights, random_state=seed, verbose=True), notes

@@ -55,7 +55,7 @@ class ITML(PairMetric):
         retrieved changes little after the first few.
     random_state : None, int, Generator or RandomState
         What pairs are drawn with; the same whole number gives the same bits.
-    progress : bool, default False
+    verbose : bool, default False
         Show a progress bar on a terminal.
 
     Attributes
@@ -92,7 +92,7 @@ class ITML(PairMetric):
         tol: float = 1e-3,
         max_sweeps: int = 10,
         random_state: Any = None,
-        progress: bool = False,
+        verbose: bool = False,
     ) -> None:
         self.gamma = gamma
         self.n_constraints = n_constraints
@@ -100,7 +100,7 @@ class ITML(PairMetric):
         self.tol = tol
         self.max_sweeps = max_sweeps
         self.random_state = random_state
-        self.progress = progress
+        self.verbose = verbose
 
     @property
     def n_sweeps_(self) -> int:

@@ -50,7 +50,7 @@ class LEGO(PairMetric):
         the squared Euclidean distances between rows (of 20,000 random pairs of them when there are more).
     random_state : None, int, Generator or RandomState
         What pairs are drawn with; the same whole number gives the same bits.
-    progress : bool, default False
+    verbose : bool, default False
         Show a progress bar on a terminal.
 
     Attributes
@@ -84,14 +84,14 @@ class LEGO(PairMetric):
         n_constraints: int = 50_000,
         bounds: Any = None,
         random_state: Any = None,
-        progress: bool = False,
+        verbose: bool = False,
     ) -> None:
         self.eta = eta
         self.loss = loss
         self.n_constraints = n_constraints
         self.bounds = bounds
         self.random_state = random_state
-        self.progress = progress
+        self.verbose = verbose
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -70,7 +70,7 @@ class LMNN(MetricSimilarity):
     max_impostors : int, default 1_000_000
         Pairs of a row and an impostor that one search keeps. Time grows with it; raise it where `n_left_out_` is
         far from 0 and there is time.
-    progress : bool, default False
+    verbose : bool, default False
         Show a progress bar on a terminal.
 
     Attributes
@@ -110,14 +110,14 @@ class LMNN(MetricSimilarity):
         max_iter: int = 50,
         tol: float = 1e-4,
         max_impostors: int = 1_000_000,
-        progress: bool = False,
+        verbose: bool = False,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.mu = mu
         self.max_iter = max_iter
         self.tol = tol
         self.max_impostors = max_impostors
-        self.progress = progress
+        self.verbose = verbose
 
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Learn from labels; nothing is drawn at random."""
@@ -127,7 +127,7 @@ class LMNN(MetricSimilarity):
             LabelSampler(y)  # which says what is wrong where no row has one of its label and one of another
             self._check_fits(X.shape[1], n_matrices=30)  # L-BFGS remembers ten steps and ten gradients
             classes = checks.class_numbers(y, None)[0]
-            with progress_bar("LMNN", self.max_iter, enabled=self.progress) as advance:
+            with progress_bar("LMNN", self.max_iter, enabled=self.verbose) as advance:
                 L, objectives, counts = self._minimise(X, classes, advance)
             self._object_map_version = self.__dict__.get("_object_map_version", 0) + 1
             self._state = {"L": L, "objectives": np.array(objectives), "counts": np.array(counts)}
@@ -159,7 +159,7 @@ class LMNN(MetricSimilarity):
         checks.check_integer(self.max_iter, "max_iter", at_least=0)
         checks.check_number(self.tol, "tol", at_least=0)
         checks.check_integer(self.max_impostors, "max_impostors", at_least=1)
-        checks.check_flag(self.progress, "progress")
+        checks.check_flag(self.verbose, "verbose")
 
     def _minimise(
         self, X: Matrix, classes: NDArray[np.int64], advance: Callable[[int], None]

@@ -43,7 +43,7 @@ class PairMetric(MetricSimilarity):
     n_constraints: int | None
     bounds: Any
     random_state: Any
-    progress: bool
+    verbose: bool
 
     # -- hook ---------------------------------------------------------------------------------------------
 
@@ -134,14 +134,14 @@ class PairMetric(MetricSimilarity):
         raise NotImplementedError
 
     def _bar(self, total: int) -> Any:
-        return progress_bar(type(self).__name__, total, enabled=self.progress)
+        return progress_bar(type(self).__name__, total, enabled=self.verbose)
 
     def _check_params(self) -> None:
         if self.n_constraints is not None:
             checks.check_integer(self.n_constraints, "n_constraints", at_least=0)
         if self.bounds is not None:
             _check_bounds(self.bounds)
-        checks.check_flag(self.progress, "progress")
+        checks.check_flag(self.verbose, "verbose")
 
     def _bounds(self, X: Matrix, generator: np.random.Generator) -> tuple[float, float]:
         if self.bounds is not None:

@@ -35,7 +35,7 @@ def best_projection(
     sample_weight: ArrayLike | None = None,
     rank: int = 128,
     random_state: Any = 0,
-    progress: bool = False,
+    verbose: bool = False,
 ) -> Projection:
     """Learn a space in which rows lie as triplets say, with all settings chosen by rows that are held out.
 
@@ -49,7 +49,7 @@ def best_projection(
         Dimensions of the space, at most.
     random_state : None, int, Generator or RandomState, default 0
         Draws the rows of every step of the refinement.
-    progress : bool, default False
+    verbose : bool, default False
         Show a progress bar on a terminal.
 
     Returns
@@ -69,7 +69,7 @@ def best_projection(
     """
     checks.check_integer(rank, "rank", at_least=1)
     generator = checks.random_generator(random_state)
-    model = MomentAROMA("auto", denoise=True, progress=progress)
+    model = MomentAROMA("auto", denoise=True, verbose=verbose)
     model.fit_triplets(triplets, Q, P, sample_weight=sample_weight)
     nearby = model.project(rank=rank, normalize=_NORMALIZE)
     if not nearby.L_.size:
@@ -84,4 +84,4 @@ def best_projection(
         ranks = log_ranks_of_new(maps, _NORMALIZE, block, graph, queries, objects, judged.numbers[tells])
         if ranks and ranks[1] < ranks[0]:
             nearby = other
-    return nearby.refine(triplets, Q, P, sample_weight=sample_weight, random_state=generator, progress=progress)
+    return nearby.refine(triplets, Q, P, sample_weight=sample_weight, random_state=generator, verbose=verbose)

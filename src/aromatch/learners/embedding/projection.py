@@ -124,7 +124,7 @@ class Projection(Similarity):
         temperature: float | str = "auto",
         n_steps: int | str = "auto",
         random_state: Any = 0,
-        progress: bool = False,
+        verbose: bool = False,
     ) -> Projection:
         """Give a projection that ranks better, from triplets such as those that the model has learned.
 
@@ -147,7 +147,7 @@ class Projection(Similarity):
             0.2 and 100 are taken.
         random_state : None, int, Generator or RandomState, default 0
             Draws the rows of every step.
-        progress : bool, default False
+        verbose : bool, default False
             Show a progress bar on a terminal.
 
         Returns
@@ -171,7 +171,7 @@ class Projection(Similarity):
             raise ValueError(f"refine needs kind 'psd', a space with vectors of its own, got kind {self.kind!r}")
         t = _or_auto(temperature, "temperature", lambda *it: checks.check_number(*it, at_least=LOWEST_TEMPERATURE))
         most = _or_auto(n_steps, "n_steps", lambda *it: checks.check_integer(*it, at_least=0))
-        show_progress = checks.check_flag(progress, "progress")
+        show_progress = checks.check_flag(verbose, "verbose")
         generator = checks.random_generator(random_state)
         queries, objects = self._check_both(Q, P)
         judged = read_triplets(triplets, queries, objects, sample_weight)
@@ -290,7 +290,7 @@ def make_projection(
     empty = Projection(kind, normalize=normalize)
     projection = new_projection(empty, L[:, :most], signs[:most], names, L_of_known, graph)
     if model.fingerprints_ is not None:
-        projection.bind(*model.fingerprints_)
+        projection.set_fingerprint(*model.fingerprints_)
     return projection
 
 

@@ -90,7 +90,7 @@ class MomentAROMA(TripletLearner):
         Look for what judgements of the same rows say together: rows that are judged alike are taken to be alike. It
         needs triplets that name the same rows again and again, a few for each row, in one call. Used where it helps for
         queries that were held out.
-    progress : bool, default False
+    verbose : bool, default False
         Show a progress bar on a terminal.
 
     Attributes
@@ -135,12 +135,12 @@ class MomentAROMA(TripletLearner):
     _graph: Graph | None = None
 
     def __init__(
-        self, lam: float | str = 1e-3, *, r: float | None = None, denoise: bool = False, progress: bool = False
+        self, lam: float | str = 1e-3, *, r: float | None = None, denoise: bool = False, verbose: bool = False
     ) -> None:
         self.lam = lam
         self.r = r
         self.denoise = denoise
-        self.progress = progress
+        self.verbose = verbose
 
     # -- learning -----------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class MomentAROMA(TripletLearner):
         """
         solution = self._solution
         lam = self.lam if self.r is not None else float(solution.choice.lam)
-        given = MomentAROMA(lam, r=self.r, progress=self.progress)
+        given = MomentAROMA(lam, r=self.r, verbose=self.verbose)
         for name in ("n_features_in_", "n_object_features_in_", "feature_names_in_", "_fingerprints"):
             if name in self.__dict__:
                 setattr(given, name, self.__dict__[name])

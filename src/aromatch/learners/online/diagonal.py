@@ -64,7 +64,7 @@ class DiagonalAROMA(CellLearner):
         keeps touched cells when all of them would take more than 2 GiB, as over 11,585 x 11,585 do in float64.
     random_state : None, int, Generator or RandomState
         What `fit` draws triplets with; the same whole number gives the same bits.
-    progress : bool, default False
+    verbose : bool, default False
         Show a progress bar on a terminal.
 
     Attributes
@@ -108,7 +108,7 @@ class DiagonalAROMA(CellLearner):
         dtype: Any = "float64",
         cells: str = "auto",
         random_state: Any = None,
-        progress: bool = False,
+        verbose: bool = False,
     ) -> None:
         self.r = r
         self.init = init
@@ -118,7 +118,7 @@ class DiagonalAROMA(CellLearner):
         self.dtype = dtype
         self.cells = cells
         self.random_state = random_state
-        self.progress = progress
+        self.verbose = verbose
 
     @property
     def Sigma_(self) -> Any:

@@ -79,7 +79,7 @@ class FactoredAROMA(OnlineLearner):
         Precision of the three matrices; float32 halves memory and time.
     random_state : None, int, Generator or RandomState
         What `fit` draws triplets with; the same whole number gives the same bits.
-    progress : bool, default False
+    verbose : bool, default False
         Show a progress bar on a terminal.
 
     Attributes
@@ -122,7 +122,7 @@ class FactoredAROMA(OnlineLearner):
         n_triplets: int = 200_000,
         dtype: Any = "float64",
         random_state: Any = None,
-        progress: bool = False,
+        verbose: bool = False,
     ) -> None:
         self.r = r
         self.init = init
@@ -132,7 +132,7 @@ class FactoredAROMA(OnlineLearner):
         self.n_triplets = n_triplets
         self.dtype = dtype
         self.random_state = random_state
-        self.progress = progress
+        self.verbose = verbose
 
     @property
     def Omega_(self) -> NDArray[Any]:

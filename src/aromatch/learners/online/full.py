@@ -49,7 +49,7 @@ class FullAROMA(OnlineLearner):
         Precision of W and Sigma.
     random_state : None, int, Generator or RandomState
         What `fit` draws triplets with; the same whole number gives the same bits.
-    progress : bool, default False
+    verbose : bool, default False
         Show a progress bar on a terminal.
 
     Attributes
@@ -88,7 +88,7 @@ class FullAROMA(OnlineLearner):
         n_triplets: int = 200_000,
         dtype: Any = "float64",
         random_state: Any = None,
-        progress: bool = False,
+        verbose: bool = False,
     ) -> None:
         self.r = r
         self.init = init
@@ -96,7 +96,7 @@ class FullAROMA(OnlineLearner):
         self.n_triplets = n_triplets
         self.dtype = dtype
         self.random_state = random_state
-        self.progress = progress
+        self.verbose = verbose
 
     @property
     def Sigma_(self) -> NDArray[Any]:

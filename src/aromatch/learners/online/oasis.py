@@ -44,7 +44,7 @@ class OASIS(CellLearner):
         16,384 x 16,384 do in float64.
     random_state : None, int, Generator or RandomState
         What `fit` draws triplets with; the same whole number gives the same bits.
-    progress : bool, default False
+    verbose : bool, default False
         Show a progress bar on a terminal.
 
     Attributes
@@ -77,7 +77,7 @@ class OASIS(CellLearner):
         dtype: Any = "float64",
         cells: str = "auto",
         random_state: Any = None,
-        progress: bool = False,
+        verbose: bool = False,
     ) -> None:
         self.C = C
         self.init = init
@@ -85,7 +85,7 @@ class OASIS(CellLearner):
         self.dtype = dtype
         self.cells = cells
         self.random_state = random_state
-        self.progress = progress
+        self.verbose = verbose
 
     def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
         return {"W": (m, n), **pending.shapes(m, n, n_factors=1)}  # tau

@@ -95,7 +95,7 @@ def test_a_model_that_has_grown_can_be_saved_and_goes_on(name, tmp_path):
     settings = {} if "moment" in name else {"init": "zero"}
     model = LEARNERS[name](**settings).fit_triplets(triplets[:90], Q, P).grow(16, 15)
     if name in WITH_A_DISTRIBUTION:
-        model.forget(0.3)
+        model.decay(0.3)
     model.save(tmp_path / "model")
     loaded = am.load(tmp_path / "model")
     Q, P = wider(Q, 16), wider(P, 15)
@@ -151,11 +151,11 @@ def test_what_is_known_goes_back_towards_the_start(rate, dtype):
         W = dense(model.W_)
         if name == "factored":
             share, known = 1 - np.sqrt(1 - rate), [model.Omega_, model.Lambda_]
-            found = model.forget(rate).Omega_, model.Lambda_
+            found = model.decay(rate).Omega_, model.Lambda_
         else:
             share, Sigma = rate, dense(model.Sigma_)
             known = [Sigma if name == "full" else np.diag(Sigma.ravel())]
-            Sigma = dense(model.forget(rate).Sigma_)
+            Sigma = dense(model.decay(rate).Sigma_)
             found = [Sigma if name == "full" else np.diag(Sigma.ravel())]
         for before, after in zip(known, found, strict=True):
             expected = np.linalg.inv((1 - share) * np.linalg.inv(before.astype(float)) + share * np.eye(len(before)))
@@ -168,10 +168,10 @@ def test_all_can_be_forgotten_but_the_mean_and_nothing_too(name):
     Q, P, triplets = toy(12, 12)
     model = LEARNERS[name]().fit_triplets(triplets, Q, P)
     W, std = dense(model.W_), model.pair_std(Q, P, [[0, 0]])
-    np.testing.assert_array_equal(model.forget(0).pair_std(Q, P, [[0, 0]]), std)
+    np.testing.assert_array_equal(model.decay(0).pair_std(Q, P, [[0, 0]]), std)
     fresh = LEARNERS[name]().fit_triplets(triplets[:0], Q, P)
     pairs = [[i, j] for i in range(5) for j in range(5)]
-    np.testing.assert_allclose(model.forget(1).pair_std(Q, P, pairs), fresh.pair_std(Q, P, pairs), rtol=1e-9)
+    np.testing.assert_allclose(model.decay(1).pair_std(Q, P, pairs), fresh.pair_std(Q, P, pairs), rtol=1e-9)
     np.testing.assert_allclose(dense(model.W_), W, rtol=1e-9, atol=1e-12)
     # With the pending terms of before gone, learning goes on.
     assert model.partial_fit_triplets(triplets, Q, P).n_triplets_seen_ == 2 * len(triplets)
@@ -179,7 +179,7 @@ def test_all_can_be_forgotten_but_the_mean_and_nothing_too(name):
 
 def test_sums_are_weighed_less():
     Q, P, triplets = toy(5, 4)
-    model = am.MomentAROMA(0.1).fit_triplets(triplets[:90], Q, P).forget(0.75).partial_fit_triplets(triplets[90:], Q, P)
+    model = am.MomentAROMA(0.1).fit_triplets(triplets[:90], Q, P).decay(0.75).partial_fit_triplets(triplets[90:], Q, P)
     weights = np.where(np.arange(len(triplets)) < 90, 0.25, 1.0)
     expected = am.MomentAROMA(0.1).fit_triplets(triplets, Q, P, sample_weight=weights)
     np.testing.assert_allclose(model.W_, expected.W_, rtol=1e-9)
@@ -192,11 +192,11 @@ def test_sums_are_weighed_less():
 def test_rates_outside_of_zero_to_one_are_refused(rate, error):
     model = am.DiagonalAROMA().fit_triplets([[0, 1, 2]], np.eye(3))
     with pytest.raises(error, match="rate must be"):
-        model.forget(rate)
+        model.decay(rate)
 
 
 def test_what_has_no_distribution_cannot_forget():
-    assert not hasattr(am.OASIS().fit_triplets([[0, 1, 2]], np.eye(3)), "forget")
+    assert not hasattr(am.OASIS().fit_triplets([[0, 1, 2]], np.eye(3)), "decay")
 
 
 @pytest.mark.parametrize(
@@ -222,11 +222,11 @@ def test_who_forgets_follows_a_truth_that_changes_half_way(make, at_once, rate, 
     for forgets in (False, True):
         model = make().fit_triplets(before, X)
         if forgets:
-            model.forget(at_once)
+            model.decay(at_once)
         for start in range(0, n, 50):
             model.partial_fit_triplets(after[start : start + 50], X)
             if forgets:
-                model.forget(rate)
+                model.decay(rate)
         first = np.argmax(model.similarity(X_test), axis=1)
         found[forgets] = np.mean(y_test[first] == (y_test + 1) % 8)
     assert found[True] > found[False] + gain
