@@ -15,7 +15,7 @@ N_MODULES, N_EACH, SHORTEST = 24, 60, 80
 
 
 def main(folder="docstrings"):
-    corpus = am.datasets.load_stdlib(show_progress=False)
+    corpus = am.datasets.load_stdlib(verbose=False)
     sizes = Counter(corpus.labels.tolist())
     modules = sorted(sizes, key=lambda name: (-sizes[name], name))[:N_MODULES]
     written = {module: {} for module in modules}

@@ -105,7 +105,7 @@ def main():
     for name in given.setting or SETTINGS:
         begun = time.perf_counter()
         cache = os.environ.get("AROMATCH_CACHE")
-        features = ImageFeatures(**SETTINGS[name], random_state=0, cache=cache, progress=True)
+        features = ImageFeatures(**SETTINGS[name], random_state=0, cache=cache, verbose=True)
         X = features.fit_transform([images[at] for at in learn])
         Q = features.transform([images[at] for at in judge])
         seconds = time.perf_counter() - begun

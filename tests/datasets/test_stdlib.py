@@ -149,7 +149,7 @@ def test_short_docstrings_and_small_modules_are_left_out(tmp_path):
 
 def test_a_library_without_source_files_is_an_error_that_says_so(tmp_path):
     write(tmp_path, {"abc.pyc": b"compiled", "os/__init__.pyc": b"compiled"})
-    with pytest.raises(FileNotFoundError, match="source of the standard library is not on disk"):
+    with pytest.raises(FileNotFoundError, match="source of the standard library"):
         read(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"python311\.zip"):
         read(tmp_path / "python311.zip")
@@ -157,7 +157,7 @@ def test_a_library_without_source_files_is_an_error_that_says_so(tmp_path):
 
 def test_limits_that_leave_nothing_are_an_error(tmp_path):
     root = write(tmp_path, {"abc.py": documented("one", "one")})
-    with pytest.raises(ValueError, match=r"no module in .* has 2 docstrings of at least 5 words"):
+    with pytest.raises(ValueError, match="min_entries=2 and min_words=5"):
         read(root, min_entries=2)
 
 

@@ -35,7 +35,7 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def raw(place):
-    found = run_figure(tiny(), place / "results" / "kept", n_jobs=2, show_progress=False)
+    found = run_figure(tiny(), place / "results" / "kept", n_jobs=2, verbose=False)
     (place / "results" / "fig4.json").write_text(json.dumps(found))
     return found
 
@@ -162,7 +162,7 @@ def test_a_second_run_computes_only_what_is_missing(raw, place):
     gone = sorted(before)[0]
     stored = json.loads(gone.read_text())
     gone.unlink()
-    again = run_figure(tiny(), place / "results" / "kept", n_jobs=1, show_progress=False)
+    again = run_figure(tiny(), place / "results" / "kept", n_jobs=1, verbose=False)
     after = {path: path.stat().st_mtime_ns for path in kept.iterdir()}
     assert [path for path in after if after[path] != before[path]] == [gone]
     assert (raw["run"]["cells"], again["run"]["cells"]) == (len(before), 1)
@@ -230,7 +230,7 @@ sys.path.insert(0, {str(__import__("pathlib").Path(__file__).parent)!r})
 from test_reproduce import tiny
 from aromatch.paper.run import run_figure
 if __name__ == "__main__":
-    run_figure(tiny(), Path({str(tmp_path)!r}), n_jobs=2, show_progress=False)
+    run_figure(tiny(), Path({str(tmp_path)!r}), n_jobs=2, verbose=False)
 """
     script = tmp_path / "interrupted.py"
     script.write_text(code)

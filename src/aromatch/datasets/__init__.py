@@ -1,10 +1,8 @@
-"""Where bytes come from: one file a data set, checked against known checksums, never a silent download."""
+"""Loaders of data sets, which check files against known checksums and download only on request."""
 
 from ..exceptions import DataFileError
 from ._files import data_folder
-from .caltech101 import load_caltech101_50
-from .caltech256 import load_caltech256
-from .caltech256_10 import load_caltech256_10
+from .caltech import load_caltech101_50, load_caltech256, load_caltech256_10
 from .collections import LabelledImages, LabelledTexts
 from .newsgroups import load_20newsgroups
 from .stdlib import load_stdlib

@@ -1,9 +1,8 @@
-"""Where data files are looked for, what to say when they are missing, and whether they are whole.
+"""Data folder, errors for missing files, and checksums.
 
-A data set is looked for in the folder that the caller names, else in the one that the environment variable
-`AROMATCH_DATA` names, else in `aromatch_data` in the home folder: a place in plain sight, because people put
-files there by hand and a cache is what cleaning programs empty. Nothing is written there and nothing is
-downloaded.
+The data folder is the `folder` argument of a loader, else the environment variable `AROMATCH_DATA`, else
+`~/aromatch_data`. It is not a cache folder, because users put files there by hand. Nothing is written there and nothing
+is downloaded.
 """
 
 import hashlib
@@ -22,18 +21,17 @@ Folder = str | os.PathLike[str] | None
 
 
 def data_folder(folder: Folder = None) -> Path:
-    """Say where data files are looked for.
+    """Return the folder in which loaders look for data files.
 
     Parameters
     ----------
     folder : path, optional
-        The caller's choice, which comes before the environment variable `AROMATCH_DATA` and the folder
-        `aromatch_data` in the home folder.
+        Takes precedence over the environment variable `AROMATCH_DATA` and the default `~/aromatch_data`.
 
     Returns
     -------
     Path
-        The folder, whether it exists or not.
+        The folder, which need not exist.
 
     Examples
     --------
@@ -41,35 +39,35 @@ def data_folder(folder: Folder = None) -> Path:
     >>> data_folder("my/data").as_posix()
     'my/data'
     """
-    # An empty variable is what a shell makes of one that was meant to be unset.
+    # Shell scripts often unset a variable by making it empty.
     return Path(os.environ.get(VARIABLE) or DEFAULT_FOLDER if folder is None else folder).expanduser()
 
 
 def missing(what: str, place: Path, remedy: str) -> FileNotFoundError:
-    """Make the error that says in one sentence what is missing, where it comes from and where it belongs."""
+    """Return an error that names the missing data set, its source and the folder to put it in."""
     return FileNotFoundError(
-        f"{what} is not in {place}: {remedy}; the argument folder or the environment variable {VARIABLE} names "
+        f"{what} is not in {place}: {remedy}; set the argument folder or the environment variable {VARIABLE} to use "
         "another folder"
     )
 
 
-def check_digest(path: Path, expected: str, *, algorithm: str = "sha256", show_progress: bool = False) -> None:
-    """Refuse a file whose checksum is not the expected one; the same file is read through only once a process."""
+def check_digest(path: Path, expected: str, *, algorithm: str = "sha256", verbose: bool = False) -> None:
+    """Raise an error if the checksum of a file is wrong; an unchanged file is read once per process."""
     stat = path.stat()
-    found = _digest(path.resolve(), algorithm, stat.st_size, stat.st_mtime_ns, show_progress)
+    found = _digest(path.resolve(), algorithm, stat.st_size, stat.st_mtime_ns, verbose)
     if found != expected:
         raise DataFileError(
-            f"{path} is cut or changed: its {algorithm} checksum should be {expected}, but is {found}; get it once more"
+            f"{path} is truncated or modified: expected the {algorithm} checksum {expected}, got {found}; get it again"
         )
 
 
 @lru_cache(maxsize=64)
-def _digest(path: Path, algorithm: str, size: int, changed: int, show_progress: bool) -> str:
-    """Read a file through; its size and time are there to tell it from what stood at this path before."""
+def _digest(path: Path, algorithm: str, size: int, changed: int, verbose: bool) -> str:
+    """Compute a checksum; size and modification time are part of the cache key."""
     digest = hashlib.new(algorithm, usedforsecurity=False)
     with (
         path.open("rb") as file,
-        progress_bar(f"checking {path.name} (MiB)", -(-size // 2**20), enabled=show_progress) as advance,
+        progress_bar(f"checking {path.name} (MiB)", -(-size // 2**20), enabled=verbose) as advance,
     ):
         while block := file.read(BLOCK):
             digest.update(block)

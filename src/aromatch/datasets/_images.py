@@ -1,9 +1,8 @@
-"""Images from a folder of class folders, or from a tar file of one: `<class>/<image>.jpg`.
+"""Images `<class>/<image>.jpg` in a folder or in a tar file.
 
-A tar file is read where it lies and never unpacked, so that no name in it can reach a file of this machine.
-Links, devices and whatever else is no plain file are passed over. A name that would leave the folder, a name
-that stands there twice and a member larger than any photograph are signs of a file that is not what it should
-be, and the whole file is refused.
+A tar file is never unpacked, so that no member name can refer to a file of this machine. Members other than regular
+files are skipped. A name that leaves the folder, a duplicate name or a member larger than any photograph raises an
+error.
 """
 
 import tarfile
@@ -31,7 +30,7 @@ def images_in_tar(
     classes: Sequence[str] | None = None,
     *,
     leave_out: Collection[str] = (),
-    show_progress: bool = False,
+    verbose: bool = False,
 ) -> LabelledImages:
     """Read the images `<below>/<class>/<image>` of an uncompressed tar file, sorted by class and name.
 
@@ -40,13 +39,13 @@ def images_in_tar(
     path : Path
         The tar file.
     below : str
-        The folder of the tar file that holds the class folders.
+        The folder inside the tar file that contains the class folders.
     classes : sequence of str, optional
-        The classes to read; all of them when it is None.
+        The classes to read, all by default.
     leave_out : collection of str
-        Folders that are no classes.
-    show_progress : bool, default False
-        Show a progress bar where standard error is a terminal.
+        Folders that are not classes.
+    verbose : bool, default False
+        Show a progress bar if standard error is a terminal.
 
     Returns
     -------
@@ -54,7 +53,7 @@ def images_in_tar(
         The images as bytes.
     """
     try:
-        # "r:" reads plain tar only: a compressed file could grow without end.
+        # "r:" refuses compressed files, whose size is not bounded.
         with tarfile.open(path, "r:") as archive:
             members = {}
             for name, member in _plain_files(archive, path).items():
@@ -64,7 +63,7 @@ def images_in_tar(
             kept = _choose(members, classes, path)
             check_fits_in_memory(sum(members[key].size for key in kept), f"the images in {path}")
             images = []
-            with progress_bar(f"reading {path.name}", len(kept), enabled=show_progress) as advance:
+            with progress_bar(f"reading {path.name}", len(kept), enabled=verbose) as advance:
                 for key in kept:
                     file = archive.extractfile(members[key])
                     assert file is not None  # only links and devices have no file
@@ -80,20 +79,20 @@ def images_in_folder(
     classes: Sequence[str] | None = None,
     *,
     leave_out: Collection[str] = (),
-    at_most: int | None = None,
+    max_per_class: int | None = None,
 ) -> LabelledImages:
     """List the images `<class>/<image>` of a folder, sorted by class and name.
 
     Parameters
     ----------
     root : Path
-        The folder that holds the class folders.
+        The folder that contains the class folders.
     classes : sequence of str, optional
-        The classes to list; all of them when it is None.
+        The classes to list, all by default.
     leave_out : collection of str
-        Folders that are no classes.
-    at_most : int, optional
-        Take this many images of each class, the first by name.
+        Folders that are not classes.
+    max_per_class : int, optional
+        Number of images to take from each class, the first by name.
 
     Returns
     -------
@@ -104,13 +103,13 @@ def images_in_folder(
     for folder in root.iterdir():
         if folder.is_dir() and folder.name not in leave_out:
             inside = sorted(path for path in folder.iterdir() if _is_image(path.name) and path.is_file())
-            paths.update({(folder.name, path.name): path for path in inside[:at_most]})
+            paths.update({(folder.name, path.name): path for path in inside[:max_per_class]})
     kept = _choose(paths, classes, root)
     return _labelled([paths[key] for key in kept], kept)
 
 
 def check_classes(classes: Sequence[str] | None) -> list[str] | None:
-    """Return class names as a list, or say why they are none."""
+    """Check class names; return them as a list."""
     if classes is None:
         return None
     if isinstance(classes, str) or not isinstance(classes, Collection):
@@ -118,14 +117,14 @@ def check_classes(classes: Sequence[str] | None) -> list[str] | None:
     names = list(classes)
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"classes must hold names of classes, got {name!r} ({type(name).__name__}) among them")
+            raise TypeError(f"classes must contain strings, got {name!r} ({type(name).__name__})")
     if not names:
-        raise ValueError("classes must hold at least one name, got none")
+        raise ValueError("classes must contain at least one name, got none")
     return names
 
 
 def _plain_files(archive: tarfile.TarFile, path: Path) -> dict[str, tarfile.TarInfo]:
-    """Give the plain files of a tar file by name, or refuse it."""
+    """Return the regular files of a tar file by name; raise an error if one is not acceptable."""
     files: dict[str, tarfile.TarInfo] = {}
     for member in archive:
         if not member.isreg() or member.issparse():
@@ -133,35 +132,35 @@ def _plain_files(archive: tarfile.TarFile, path: Path) -> dict[str, tarfile.TarI
         name = member.name.removeprefix("./")
         parts = PurePosixPath(name).parts
         if name.startswith("/") or "\\" in name or ".." in parts or not parts:
-            raise DataFileError(f"{path} is refused: it holds {member.name!r}, a name that leaves the folder")
+            raise DataFileError(f"{path} is refused: it contains {member.name!r}, a name that leaves the folder")
         if name in files:
-            raise DataFileError(f"{path} is refused: it holds {member.name!r} more than once")
+            raise DataFileError(f"{path} is refused: it contains {member.name!r} more than once")
         if member.size > LARGEST_MEMBER:
             raise DataFileError(
-                f"{path} is refused: it holds {member.name!r} of {member.size:,} bytes, "
-                f"more than the {LARGEST_MEMBER:,} that an image may have"
+                f"{path} is refused: it contains {member.name!r} of {member.size:,} bytes, "
+                f"more than the limit of {LARGEST_MEMBER:,} for an image"
             )
         files[name] = member
     return files
 
 
 def _is_image(name: str) -> bool:
-    # Files that begin with a dot are the notes of an operating system about others.
+    # Files that begin with a dot are metadata of an operating system.
     return PurePosixPath(name).suffix.lower() in SUFFIXES and not PurePosixPath(name).name.startswith(".")
 
 
 def _choose(found: Collection[tuple[str, str]], classes: Sequence[str] | None, source: Path) -> list[tuple[str, str]]:
-    """Sort the images, those of the chosen classes alone, and see that every class has some."""
+    """Return the sorted keys of the images of the chosen classes; check that every class has some."""
     there = {label for label, _ in found}
     if not there:
-        raise DataFileError(f"{source} holds no images, expected folders of .jpg files, one folder a class")
+        raise DataFileError(f"{source} contains no images, expected one folder of .jpg files per class")
     for name in classes or ():
         if name not in there:
             near = get_close_matches(name, there, n=1, cutoff=0.5)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise DataFileError(f"classes names {name!r}, but {source} holds no images of it{hint}")
-    wanted = there if classes is None else set(classes)
-    return sorted(key for key in found if key[0] in wanted)
+            raise DataFileError(f"classes contains {name!r}, but {source} has no images of it{hint}")
+    chosen = there if classes is None else set(classes)
+    return sorted(key for key in found if key[0] in chosen)
 
 
 def _labelled(images: list[T], kept: list[tuple[str, str]]) -> LabelledImages:

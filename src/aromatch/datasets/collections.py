@@ -1,4 +1,4 @@
-"""What the loaders return: texts or images, with their classes and names."""
+"""Return types of the loaders: texts or images with labels and names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class LabelledTexts:
     labels : ndarray of str, shape (n,)
         The class of each document.
     names : list of str
-        What each document is called, for people to read, such as `"json.decoder.JSONDecoder.decode"`.
+        A readable name of each document, such as `"json.decoder.JSONDecoder.decode"`.
     """
 
     texts: list[str]
@@ -32,13 +32,13 @@ class LabelledTexts:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LabelledImages:
-    """Images with their classes, not decoded.
+    """Encoded images with their classes.
 
     Attributes
     ----------
     images : list of bytes or of Path
-        The images as they are stored, mostly JPEG: the bytes of those that come out of a tar file, the
-        paths of those that lie in a folder. All are of one kind.
+        The encoded images, mostly JPEG: all bytes if they were read from a tar file, all paths if they are in a
+        folder.
     labels : ndarray of str, shape (n,)
         The class of each image.
     names : list of str

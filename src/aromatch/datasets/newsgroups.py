@@ -1,12 +1,11 @@
-"""20 Newsgroups, the paper's texts (section 5.2): 18,846 posts of 1993 to 20 groups, the "bydate" version.
+"""20 Newsgroups, the texts of the paper's section 5.2: 18,846 posts of 1993 to 20 groups, the "bydate" version.
 
-They are read from `20news.jsonl.xz`, one JSON object a line with the fields `id`, `group` and `text`, or else
-from the cache that scikit-learn's `fetch_20newsgroups` has made. Both hold the same posts, and both give the
-same result: sorted by id. The official division into training and test posts is not kept, because the paper
-draws its own.
+Posts are read from `20news.jsonl.xz`, one JSON object per line with the fields `id`, `group` and `text`, or from the
+cache of scikit-learn's `fetch_20newsgroups`. Both contain the same posts and give the same result, sorted by id. The
+official split into training and test posts is ignored, because the paper samples its own.
 
-A post begins with its headers: who wrote it, the subject, the organisation, keywords. Some name the group
-nearly outright. The paper does not say whether it keeps them. They are kept by default here.
+A post begins with its headers: author, subject, organization, keywords. Some nearly name the group. The paper does not
+state whether they are kept; by default they are kept here.
 
 K. Lang, "NewsWeeder: learning to filter netnews", ICML 1995.
 """
@@ -29,39 +28,37 @@ N_POSTS = 18_846
 
 
 def load_20newsgroups(
-    *, strip_headers: bool = False, download: bool = False, folder: Folder = None, show_progress: bool = False
+    *, strip_headers: bool = False, download: bool = False, folder: Folder = None, verbose: bool = False
 ) -> LabelledTexts:
-    """Read the posts of 20 Newsgroups.
+    """Load the posts of 20 Newsgroups.
 
     Parameters
     ----------
     strip_headers : bool, default False
-        Leave out each post's headers, which is all before its first empty line, as scikit-learn does with
-        `remove=("headers",)`. 34 posts are empty then, and about one in 190 has none of 1,000 chosen terms:
-        its row is zero, and `Euclidean` puts such a row before all with a cosine under one half, see the guide.
+        Remove the headers, everything before the first empty line, as scikit-learn does with `remove=("headers",)`.
+        34 posts are empty then, and about one in 190 contains none of 1,000 selected terms. Their rows are zero, and
+        `Euclidean` ranks a zero row before all rows with a cosine below one half, see the guide.
     download : bool, default False
-        Let scikit-learn download the posts (14 MB) when they are nowhere on this machine. Without it nothing
-        is ever downloaded.
+        Allow scikit-learn to download the posts (14 MB) if they are not on this machine.
     folder : path, optional
-        Where to look for `20news.jsonl.xz` (it may be that file itself), then for scikit-learn's cache, and
-        where scikit-learn keeps what it downloads. By default the file is looked for as `data_folder` says,
-        and the cache where scikit-learn keeps it. The cache is a pickle that scikit-learn loads: name only
-        folders that you trust.
-    show_progress : bool, default False
-        Show a progress bar where standard error is a terminal.
+        The folder of `20news.jsonl.xz` (or that file) and of scikit-learn's cache and downloads. By default the file
+        is in `data_folder()`, and the cache in scikit-learn's data folder. The cache is a pickle that scikit-learn
+        loads: pass trusted folders only.
+    verbose : bool, default False
+        Show a progress bar if standard error is a terminal.
 
     Returns
     -------
     LabelledTexts
-        The posts sorted by their ids; labels are the groups, such as `"sci.space"`, and names the ids, such
-        as `"sci.space/59870"`.
+        The posts sorted by id; labels are the groups, such as `"sci.space"`, and names the ids, such as
+        `"sci.space/59870"`.
 
     Raises
     ------
     FileNotFoundError
-        When the posts are not there and `download` is False; it says where they come from and belong.
+        If the posts are not found and `download` is False; the message describes where to get them.
     DataFileError
-        When `20news.jsonl.xz` is not the known file.
+        If the checksum of `20news.jsonl.xz` is wrong.
 
     Examples
     --------
@@ -76,8 +73,8 @@ def load_20newsgroups(
     place = data_folder(folder)
     path = place if place.is_file() else place / FILE
     if path.is_file():
-        check_digest(path, SHA256, show_progress=show_progress)
-        posts = _read_packed(path, show_progress)
+        check_digest(path, SHA256, verbose=verbose)
+        posts = _read_packed(path, verbose)
     else:
         home = place if folder is not None else Path(os.environ.get("SCIKIT_LEARN_DATA", "~/scikit_learn_data"))
         posts = _from_scikit_learn(home.expanduser(), place, download)
@@ -88,13 +85,13 @@ def load_20newsgroups(
     return LabelledTexts(texts, np.array(groups), names)
 
 
-def _read_packed(path: Path, show_progress: bool) -> list[tuple[str, str, str]]:
-    """Read the id, group and text of each post."""
+def _read_packed(path: Path, verbose: bool) -> list[tuple[str, str, str]]:
+    """Return the id, group and text of each post."""
     posts = []
     try:
         with (
             lzma.open(path, "rt", encoding="utf-8", newline="\n") as lines,
-            progress_bar(f"reading {path.name}", N_POSTS, enabled=show_progress) as advance,
+            progress_bar(f"reading {path.name}", N_POSTS, enabled=verbose) as advance,
         ):
             for line in lines:
                 post = json.loads(line)
@@ -106,22 +103,22 @@ def _read_packed(path: Path, show_progress: bool) -> list[tuple[str, str, str]]:
     except (lzma.LZMAError, EOFError, ValueError, LookupError, TypeError) as error:
         raise DataFileError(
             f"{path} is damaged after {len(posts)} posts ({type(error).__name__}: {error}), expected one JSON object "
-            "a line with id, group and text, packed by xz"
+            "per line with id, group and text, compressed by xz"
         ) from error
     if not posts:
-        raise DataFileError(f"{path} holds no posts, expected one JSON object a line, packed by xz")
+        raise DataFileError(f"{path} contains no posts, expected one JSON object per line, compressed by xz")
     return posts
 
 
 def _from_scikit_learn(home: Path, place: Path, download: bool) -> list[tuple[str, str, str]]:
-    """Take id, group and text of each post from scikit-learn's cache, or let it download them."""
+    """Return id, group and text of each post from scikit-learn's cache or download."""
     absent = missing(
         f"20 Newsgroups ({FILE})",
         place,
-        f'scikit-learn, which has not kept it in {home} either, gets it when download=True (the version "bydate" of '
-        f"http://qwone.com/~jason/20Newsgroups/), or put {FILE} there where you have that",
+        f'pass download=True to get it by scikit-learn, which has no copy in {home} (the version "bydate" of '
+        f"http://qwone.com/~jason/20Newsgroups/), or put {FILE} there if you have it",
     )
-    # Asking scikit-learn makes the folder, and a person who only looks wants no new folders.
+    # scikit-learn would create its data folder even if it downloads nothing.
     if not download and not home.is_dir():
         raise absent
     from sklearn.datasets import fetch_20newsgroups

@@ -1,8 +1,7 @@
-"""The corpus that every machine with Python has: the docstrings of its own standard library.
+"""Docstrings of Python's standard library, a corpus that is available on every machine with Python.
 
-Each module, class, function and method that has a docstring is one entry; its label is the top-level module
-it comes from, so that "similar" means "belongs to the same module". The source files are parsed and never
-imported: no code runs, and what is written for other systems (`asyncio.windows_events`) is read too.
+Each module, class, function and method with a docstring is one entry, labelled by its top-level module. The source
+files are parsed and never imported: no code runs, and modules of other systems (`asyncio.windows_events`) are included.
 """
 
 import ast
@@ -29,36 +28,35 @@ def load_stdlib(
     min_entries: int = 20,
     *,
     folder: str | os.PathLike[str] | None = None,
-    show_progress: bool = False,
+    verbose: bool = False,
 ) -> LabelledTexts:
-    """Read the docstrings of the standard library of the running Python.
+    """Load the docstrings of the standard library of the running Python.
 
-    Installed packages, the library's own tests and files that do not parse are left out. Of docstrings with
-    the same words only the first is kept: copies would stand on both sides of a split into training and test
-    part, and a method would be rewarded for finding them. Entries are in the order of the sorted paths, then
-    of the lines in each file, so that the same files always give the same corpus.
+    Installed packages, tests and files that do not parse are left out. Of docstrings with the same words only the first
+    is kept, because duplicates in both the training and the test part would inflate the quality of any method. Entries
+    are sorted by path and line, so that the same files always give the same corpus.
 
     Parameters
     ----------
     min_words : int, default 5
-        Shorter docstrings ("Return self.") say too little to be found by and are left out.
+        Minimum number of words of a docstring.
     min_entries : int, default 20
-        Modules with fewer entries, counted after copies are dropped, are left out.
+        Minimum number of entries of a module, after duplicates are removed.
     folder : path, optional
-        The folder to read instead of the running Python's own; only modules with the names of standard
-        library modules are read there too.
-    show_progress : bool, default False
-        Show a progress bar where standard error is a terminal; reading takes a few seconds.
+        The folder to read instead of the library of the running Python; only modules with names of the standard
+        library are read.
+    verbose : bool, default False
+        Show a progress bar if standard error is a terminal; reading takes a few seconds.
 
     Returns
     -------
     LabelledTexts
-        The docstrings, the top-level module of each, and the full name of what it documents.
+        The docstrings, with top-level modules as labels and qualified names as names.
 
     Raises
     ------
     FileNotFoundError
-        When the source files are not on disk: some Pythons carry their library compiled or in a zip file.
+        If the source files are not on disk: some Pythons contain a compiled or zipped library.
 
     Examples
     --------
@@ -76,11 +74,11 @@ def load_stdlib(
     paths = _source_files(root)
     if not paths:
         raise FileNotFoundError(
-            f"the source of the standard library is not on disk: no .py file of it in {root} "
-            "(a Python that carries its library compiled or in a zip file cannot serve as a corpus)"
+            f"no source of the standard library in {root}: a Python with a compiled or zipped library cannot be used "
+            "as a corpus"
         )
     entries: dict[str, tuple[str, str, str]] = {}
-    with progress_bar("reading the standard library", len(paths), enabled=show_progress) as advance:
+    with progress_bar("reading the standard library", len(paths), enabled=verbose) as advance:
         for path in paths:
             parts = path.relative_to(root).with_suffix("").parts
             module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -93,19 +91,18 @@ def load_stdlib(
     kept = [entry for entry in entries.values() if sizes[entry[1]] >= min_entries]
     if not kept:
         raise ValueError(
-            f"no module in {root} has {min_entries} docstrings of at least {min_words} words: "
-            "min_entries or min_words is too large"
+            f"min_entries={min_entries} and min_words={min_words} leave no module of {root}, use smaller values"
         )
     texts, labels, names = zip(*kept, strict=True)
     return LabelledTexts(list(texts), np.array(labels), list(names))
 
 
 def _source_files(root: Path) -> list[Path]:
-    """List the library's own source files below `root`, sorted by path."""
+    """Return the source files of the library below `root`, sorted by path."""
     found = []
     for here, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name not in TEST_FOLDERS]
-        # Other things live beside the library's modules, such as site-packages.
+        # The folder may contain other packages, such as site-packages.
         if Path(here) == root:
             folders[:] = [name for name in folders if name in sys.stdlib_module_names]
             files = [name for name in files if name.removesuffix(".py") in sys.stdlib_module_names]
@@ -114,14 +111,14 @@ def _source_files(root: Path) -> list[Path]:
 
 
 def _docstrings(path: Path, module: str) -> Iterator[tuple[str, str]]:
-    """Give the name and the docstring of everything documented in a file, in the order of its lines."""
+    """Return the names and docstrings of a file, in the order of its lines."""
     try:
         with warnings.catch_warnings():
-            # Old escapes in string literals are the library's business.
+            # Warnings about the library's source are of no use to the caller.
             warnings.simplefilter("ignore", SyntaxWarning)
             warnings.simplefilter("ignore", DeprecationWarning)
             tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):  # Python before 3.11.4 has a ValueError for null bytes
+    except (SyntaxError, ValueError):  # Python before 3.11.4 raises ValueError for null bytes
         return
     yield from _documented(tree, module)
 
@@ -130,14 +127,14 @@ def _documented(node: Any, name: str) -> Iterator[tuple[str, str]]:
     text = ast.get_docstring(node)
     if text:
         yield name, text
-    # What is defined inside a function has no name that a reader could look up.
+    # Definitions inside functions have no importable name.
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         for definition in _definitions(node):
             yield from _documented(definition, f"{name}.{definition.name}")
 
 
 def _definitions(node: ast.AST) -> Iterator[Any]:
-    """Find the classes and functions of a body, also those that are defined under an `if` or a `try`."""
+    """Return the classes and functions of a body, including those under an `if` or a `try`."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield child

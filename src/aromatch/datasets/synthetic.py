@@ -1,34 +1,33 @@
-r"""Two kinds of data on which diagonal and factored covariances should differ, if the paper's summary is right.
+r"""Synthetic rows with independent or correlated features, to compare diagonal and factored covariances.
 
 The paper ends with a conjecture: d-AROMA "is likely to be superior when the variance of individual features is
 large relative to feature dependencies", f-AROMA "when the data has strong correlations across features"
-(section 6). To test it, the two kinds here differ in nothing but that.
+(section 6). The two generators here test it: they differ in nothing else.
 
-Both begin with n directions. Along direction j a row of class c has the coordinate
+Both sample coordinates along n directions. Along direction j a row of class c has the coordinate
 
-    z_j = s_j (sqrt(signal) m_cj + sqrt(1 - signal) e_j)    where j is informative,
-    z_j = s_j e_j                                           where it is not,
+    z_j = s_j (sqrt(signal) m_cj + sqrt(1 - signal) e_j)    if j is informative,
+    z_j = s_j e_j                                           otherwise,
 
-with m_cj, one for each class, and e_j, one for each row, independent standard normal numbers: every second
-direction tells about the class, the others are noise. The standard deviations fall by a constant factor,
+with independent standard normal variables m_cj, one for each class, and e_j, one for each row. Every second direction
+is informative, the others are noise. The standard deviations decrease by a constant factor,
 
     s_j = a strength^(-j / (n - 1)),    j = 0, ..., n - 1,    with a such that the s_j^2 sum to 1,
 
-so that `strength` is the ratio of the largest to the smallest, telling and noisy directions come in all sizes,
-and a row has a squared norm of 1 on average, which is the scale that r is meant for.
+so that `strength` is the ratio of the largest to the smallest, informative and noise directions have all scales, and
+the mean squared norm of a row is 1, the scale for which r is meant.
 
-- *Independent* features are the directions: x = z. Within a class all correlations are zero, variances differ
-  by strength^2, and a covariance that is diagonal can say all there is to say.
-- *Correlated* features mix the directions: x = R z with a random rotation R, uniform over all of them. Within a
-  class the covariance is R diag(v) R', where v_j is the variance within a class along direction j. Every
-  feature has a share of every direction: variances are much alike, correlations are as strong as the s_j are
-  unequal, and half of what there is to learn is which combinations to ignore.
+- *Independent* features are the directions: x = z. Within a class all correlations are zero, variances differ by
+  strength^2, and a diagonal covariance is sufficient.
+- *Correlated* features mix the directions: x = R z with a uniformly random rotation R. Within a class the covariance is
+  R diag(v) R', where v_j is the variance within a class along direction j. Variances of features are similar,
+  correlations grow with `strength`, and half of the combinations of features are noise.
 
-With the same seed the second kind is the first, rotated: all inner products of rows are equal. So is everything
-that does not look at single coordinates. f-AROMA from W = 0 or a multiple of I is such a method: with R q and
-R p in place of q and p its equations (12) to (14) give R W R', R Omega R' and R Lambda R', and the same margins.
-Its figures on the two kinds agree to rounding, and the conjecture becomes a statement about d-AROMA alone: that
-it is ahead of this common figure on the first kind and behind it on the second.
+With the same seed the second generator returns the rows of the first, rotated: all inner products of rows are equal,
+and so is the result of every method that is equivariant under rotations. f-AROMA from W = 0 or a multiple of I is such
+a method: with R q and R p in place of q and p its equations (12) to (14) give R W R', R Omega R' and R Lambda R', and
+the same margins. Its quality is the same on both, up to rounding, and the conjecture becomes a statement about d-AROMA
+alone: that it is better than f-AROMA on independent features and worse on correlated ones.
 """
 
 from typing import Any
@@ -50,29 +49,28 @@ def make_independent_features(
     signal: float = 0.5,
     random_state: Any = None,
 ) -> Rows:
-    """Draw labelled rows whose features are independent and of very different variance.
+    """Sample labelled rows with independent features of very different variances.
 
     Parameters
     ----------
     n_samples : int, default 1000
-        How many rows. Classes take turns, so that their sizes differ by one at most.
+        Number of rows. Class sizes differ by one at most.
     n_features : int, default 50
-        How many features, at least 2; those with an even number tell about the class, the others are noise.
+        Number of features, at least 2; those with an even index are informative, the others are noise.
     n_classes : int, default 10
-        How many classes, at least 2.
+        Number of classes, at least 2.
     strength : float, default 10.0
-        How unequal the features are: the standard deviation of the first is this many times that of the
-        last, and those between fall by a constant factor. At 1 all are equal.
+        Ratio of the largest to the smallest standard deviation of a feature, at least 1.
     signal : float, default 0.5
-        How telling the telling features are: the share of their variance that lies between classes, from 0
-        (noise as well) to 1 (constant within a class).
+        Share of the variance of informative features that is between classes, from 0 (noise) to 1 (constant within
+        a class).
     random_state : int, RandomState, Generator or None
-        The same number gives the same rows.
+        Random seed.
 
     Returns
     -------
     X : ndarray, shape (n_samples, n_features)
-        The rows; their squared norm is 1 on average.
+        The rows, with a mean squared norm of 1.
     y : ndarray of int, shape (n_samples,)
         The class of each row, 0 to n_classes - 1.
 
@@ -83,7 +81,7 @@ def make_independent_features(
     >>> (X[:, 1].std() / X[:, 3].std()).round()  # two of the four steps from 100 to 1
     np.float64(10.0)
     """
-    return _draw(n_samples, n_features, n_classes, strength, signal, random_generator(random_state))
+    return _sample(n_samples, n_features, n_classes, strength, signal, random_generator(random_state))
 
 
 def make_correlated_features(
@@ -95,29 +93,28 @@ def make_correlated_features(
     signal: float = 0.5,
     random_state: Any = None,
 ) -> Rows:
-    """Draw labelled rows whose features are strongly correlated: independent ones under a random rotation.
+    """Sample labelled rows with strongly correlated features: independent features under a random rotation.
 
     Parameters
     ----------
     n_samples : int, default 1000
-        How many rows. Classes take turns, so that their sizes differ by one at most.
+        Number of rows. Class sizes differ by one at most.
     n_features : int, default 50
-        How many features, at least 2. As many directions lie behind them; half of these tell about the
-        class, the others are noise, and every feature mixes all.
+        Number of features, at least 2. Each mixes as many directions, half of which are informative.
     n_classes : int, default 10
-        How many classes, at least 2.
+        Number of classes, at least 2.
     strength : float, default 10.0
-        How strong the correlations are: the standard deviation along the widest direction is this many times
-        that along the narrowest.
+        Ratio of the largest to the smallest standard deviation along a direction; larger values mean stronger
+        correlations.
     signal : float, default 0.5
-        How telling the telling directions are: the share of their variance that lies between classes.
+        Share of the variance of informative directions that is between classes.
     random_state : int, RandomState, Generator or None
-        The same number gives the same rows, and those of `make_independent_features` rotated.
+        Random seed; the rows are those of `make_independent_features` with the same seed, rotated.
 
     Returns
     -------
     X : ndarray, shape (n_samples, n_features)
-        The rows; their squared norm is 1 on average.
+        The rows, with a mean squared norm of 1.
     y : ndarray of int, shape (n_samples,)
         The class of each row, 0 to n_classes - 1.
 
@@ -130,22 +127,22 @@ def make_correlated_features(
     >>> np.allclose(X @ X.T, Z @ Z.T)
     True
     """
-    from scipy.stats import special_ortho_group  # takes a second, which those who only read files need not wait
+    from scipy.stats import special_ortho_group  # slow to import
 
     generator = random_generator(random_state)
-    Z, y = _draw(n_samples, n_features, n_classes, strength, signal, generator)
+    Z, y = _sample(n_samples, n_features, n_classes, strength, signal, generator)
     rotation = special_ortho_group.rvs(Z.shape[1], random_state=generator)
     return Z @ rotation.T, y
 
 
 def standard_deviations(n_features: int, strength: float) -> NDArray[np.float64]:
-    """Give the s_j of this module's text: falling by a constant factor, with squares that sum to 1."""
+    """Return the s_j of the module docstring: decreasing by a constant factor, with squares that sum to 1."""
     falling = strength ** -np.linspace(0.0, 1.0, n_features)
     deviations: NDArray[np.float64] = falling / np.linalg.norm(falling)
     return deviations
 
 
-def _draw(n_samples: int, n_features: int, n_classes: int, strength: float, signal: float, generator: Any) -> Rows:
+def _sample(n_samples: int, n_features: int, n_classes: int, strength: float, signal: float, generator: Any) -> Rows:
     n_samples = check_integer(n_samples, "n_samples", at_least=1)
     n_features = check_integer(n_features, "n_features", at_least=2)
     n_classes = check_integer(n_classes, "n_classes", at_least=2)

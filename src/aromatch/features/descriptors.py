@@ -55,7 +55,7 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
         A folder to keep descriptors in. None keeps nothing.
     n_jobs : int, default -1
         The number of processes; -1 is one for each core. The result does not depend on it.
-    progress : bool, default False
+    verbose : bool, default False
         Show a progress bar where standard error is a terminal.
 
     Examples
@@ -81,7 +81,7 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
         colour_bins: Iterable[int] = (5, 5, 5),
         cache: str | os.PathLike[str] | None = None,
         n_jobs: int = -1,
-        progress: bool = False,
+        verbose: bool = False,
     ) -> None:
         self.patch_size = patch_size
         self.stride = stride
@@ -91,7 +91,7 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
         self.colour_bins = colour_bins
         self.cache = cache
         self.n_jobs = n_jobs
-        self.progress = progress
+        self.verbose = verbose
 
     def fit(self, images: Any = None, y: Any = None) -> Self:
         """Check the settings; there is nothing to learn.
@@ -158,7 +158,7 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
             cache.mkdir(parents=True, exist_ok=True)
         jobs = (delayed(_work)(function, picture, at, settings, cache) for at, picture in enumerate(pictures))
         n_jobs = 1 if len(pictures) <= FEW else self.n_jobs
-        with progress_bar(doing, len(pictures), enabled=self.progress) as advance:
+        with progress_bar(doing, len(pictures), enabled=self.verbose) as advance:
             for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
                 yield result
                 advance(1)

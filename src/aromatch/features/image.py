@@ -72,7 +72,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
         The number of processes for reading and describing; -1 is one for each core. Does not change the result.
     random_state : int, RandomState, Generator or None, default None
         An int makes the dictionary the same on every call.
-    progress : bool, default False
+    verbose : bool, default False
         Show progress bars where standard error is a terminal.
 
     Attributes
@@ -141,7 +141,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
         cache: str | os.PathLike[str] | None = None,
         n_jobs: int = -1,
         random_state: Any = None,
-        progress: bool = False,
+        verbose: bool = False,
     ) -> None:
         self.n_words = n_words
         self.patch_size = patch_size
@@ -157,7 +157,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
         self.cache = cache
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.progress = progress
+        self.verbose = verbose
 
     @classmethod
     def from_preset(cls, name: str, **settings: Any) -> Self:
@@ -232,7 +232,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
                 )
             dictionary = MiniBatchKMeans(n_words, batch_size=4096, n_init=1, max_iter=30, random_state=seed)
             # On one thread the same seed gives the same bits on any number of cores.
-            with threadpool_limits(limits=1), progress_bar("finding words", 1, enabled=self.progress):
+            with threadpool_limits(limits=1), progress_bar("finding words", 1, enabled=self.verbose):
                 dictionary.fit(sample)
             counts = _bags(patches, pictures, dictionary, scale)
         self._dictionary = dictionary

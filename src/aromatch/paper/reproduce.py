@@ -29,7 +29,7 @@ def reproduce(
     quick: bool = False,
     seed: int | None = None,
     n_jobs: int | None = None,
-    show_progress: bool = True,
+    verbose: bool = True,
 ) -> dict[str, Any]:
     """Run the paper's experiments and write `results.md`, figures and raw results into a folder.
 
@@ -48,7 +48,7 @@ def reproduce(
         Another seed than that of the settings.
     n_jobs : int, optional
         How many processes; by default as many as there are cores.
-    show_progress : bool, default True
+    verbose : bool, default True
         Show progress bars where standard error is a terminal.
 
     Returns
@@ -63,11 +63,11 @@ def reproduce(
     written = []
     for figure in figures:
         spec = read_spec(figure, quick=quick, seed=seed)
-        raw = run_figure(spec, files / _KEPT, n_jobs=n_jobs, show_progress=show_progress)
+        raw = run_figure(spec, files / _KEPT, n_jobs=n_jobs, verbose=verbose)
         path = files / f"{figure}.json"
         path.write_text(json.dumps(raw, separators=(",", ":")) + "\n")
         written += [path, *draw(Results(raw), files / figure)]
-    claims = [claim_on_covariances(quick=quick, seed=seed or 0, show_progress=show_progress)]
+    claims = [claim_on_covariances(quick=quick, seed=seed or 0, verbose=verbose)]
     there = [read_results(folder, figure) for figure in FIGURES if (files / f"{figure}.json").exists()]
     page = Path(folder) / "results.md"
     page.write_text(make_page(there, claims, _command(figures, folder, quick, seed), _FILES))

@@ -37,7 +37,7 @@ _SECONDS_AN_EVALUATION = 4.0
 Result = dict[str, Any]
 
 
-def run_figure(spec: Spec, folder: Path, *, n_jobs: int, show_progress: bool = True) -> dict[str, Any]:
+def run_figure(spec: Spec, folder: Path, *, n_jobs: int, verbose: bool = True) -> dict[str, Any]:
     """Compute every cell of a figure that is not there yet, and give all results as JSON knows them.
 
     Parameters
@@ -48,7 +48,7 @@ def run_figure(spec: Spec, folder: Path, *, n_jobs: int, show_progress: bool = T
         Where cells and vectors are kept between runs.
     n_jobs : int
         How many processes to use.
-    show_progress : bool, default True
+    verbose : bool, default True
         Show a progress bar, with the time that remains, where standard error is a terminal.
 
     Returns
@@ -59,17 +59,17 @@ def run_figure(spec: Spec, folder: Path, *, n_jobs: int, show_progress: bool = T
     begun = perf_counter()
     variants = ["", *(variant["name"] for variant in spec.variants)]
     places = [(spec, number, variant, folder / "vectors") for variant in variants for number in range(spec.n_splits)]
-    describe_images(spec, folder / "vectors", n_jobs=n_jobs, show_progress=show_progress)
+    describe_images(spec, folder / "vectors", n_jobs=n_jobs, verbose=verbose)
     # Forking a process that has used BLAS or Python threads is not safe.
     with multiprocessing.get_context("spawn").Pool(n_jobs, _be_a_worker) as pool:
-        with progress_bar(f"{spec.figure}: vectors", len(places), enabled=show_progress) as advance:
+        with progress_bar(f"{spec.figure}: vectors", len(places), enabled=verbose) as advance:
             for _ in pool.imap_unordered(_prepare, places):
                 advance(1)
-        results, n_computed = _run_cells(pool, spec, spec.cells(), folder, show_progress)
+        results, n_computed = _run_cells(pool, spec, spec.cells(), folder, verbose)
         found = {name: precision_at_10(spec, result) for name, result in results.items()}
         # What was chosen may have been run anyway.
         chosen = [cell for cell in spec.chosen_cells(found) if cell.name not in results]
-        more, n_more = _run_cells(pool, spec, chosen, folder, show_progress)
+        more, n_more = _run_cells(pool, spec, chosen, folder, verbose)
     results |= more
     return {
         "spec": spec.to_dict(),
@@ -112,7 +112,7 @@ def precision_at_10(spec: Spec, result: Result) -> float:
 
 
 def _run_cells(
-    pool: Any, spec: Spec, cells: Iterable[Cell], folder: Path, show_progress: bool
+    pool: Any, spec: Spec, cells: Iterable[Cell], folder: Path, verbose: bool
 ) -> tuple[dict[str, Result], int]:
     """Give the results of cells by their names, and how many were not on disk and had to be computed."""
     results: dict[str, Result] = {}
@@ -125,7 +125,7 @@ def _run_cells(
             missing.append((spec, cell, folder, path))
     missing.sort(key=lambda work: -_expected_seconds(spec, work[1]))
     total = round(sum(_expected_seconds(spec, work[1]) for work in missing))
-    with progress_bar(f"{spec.figure}: expected seconds of work", total, enabled=show_progress) as advance:
+    with progress_bar(f"{spec.figure}: expected seconds of work", total, enabled=verbose) as advance:
         for cell, result in pool.imap_unordered(_work, missing):
             results[cell.name] = result
             advance(round(_expected_seconds(spec, cell)))

@@ -60,7 +60,7 @@ def make_split(spec: Spec, number: int, variant: str, folder: Path) -> Split:
     return _read(path)
 
 
-def describe_images(spec: Spec, folder: Path, *, n_jobs: int, show_progress: bool) -> None:
+def describe_images(spec: Spec, folder: Path, *, n_jobs: int, verbose: bool) -> None:
     """Describe the patches of all images once, in parallel, before the splits want them; texts need nothing."""
     if spec.task in _TEXTS:
         return
@@ -71,7 +71,7 @@ def describe_images(spec: Spec, folder: Path, *, n_jobs: int, show_progress: boo
     for variant in ("", *(variant["name"] for variant in spec.variants)):
         made = _image_features(spec.features_of(variant)).get_params()
         settings = {name: value for name, value in made.items() if name in names}
-        settings |= {"cache": folder / _DESCRIPTORS, "n_jobs": n_jobs, "progress": show_progress}
+        settings |= {"cache": folder / _DESCRIPTORS, "n_jobs": n_jobs, "verbose": verbose}
         for _ in PatchDescriptors(**settings).each([images[row] for row in _rows(spec, labels)], _keep_nothing):
             pass
 

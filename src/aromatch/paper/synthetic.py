@@ -27,7 +27,7 @@ TRIED = (0.01, 0.1, 1.0, 10.0)
 N_SEEDS, N_TRIPLETS, N_SAMPLES = 10, 20_000, 2_000
 
 
-def claim_on_covariances(*, quick: bool = False, seed: int = 0, show_progress: bool = False) -> Claim:
+def claim_on_covariances(*, quick: bool = False, seed: int = 0, verbose: bool = False) -> Claim:
     """Test claim C14: d-AROMA wins where features are independent, f-AROMA where they are correlated.
 
     Parameters
@@ -36,7 +36,7 @@ def claim_on_covariances(*, quick: bool = False, seed: int = 0, show_progress: b
         Use fewer seeds, rows and triplets.
     seed : int, default 0
         The first of the seeds.
-    show_progress : bool, default False
+    verbose : bool, default False
         Show a progress bar where standard error is a terminal.
 
     Returns
@@ -46,7 +46,7 @@ def claim_on_covariances(*, quick: bool = False, seed: int = 0, show_progress: b
     """
     n_seeds, n_triplets, n_samples = (3, 2_000, 400) if quick else (N_SEEDS, N_TRIPLETS, N_SAMPLES)
     found: dict[tuple[str, str], list[float]] = {}
-    with progress_bar("C14", n_seeds * len(KINDS), enabled=show_progress) as advance, threadpool_limits(1):
+    with progress_bar("C14", n_seeds * len(KINDS), enabled=verbose) as advance, threadpool_limits(1):
         for number in range(seed, seed + n_seeds):
             for kind, make in KINDS.items():
                 X, y = make(n_samples, random_state=number)

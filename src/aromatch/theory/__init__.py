@@ -4,14 +4,13 @@ from . import matrix_normal
 from .mistake_bounds import (
     ForEveryV,
     Lemma3,
-    Run,
     lemma_3,
-    record_run,
     theorem_1,
     theorem_1_holds_for_every_V,
     theorem_2,
     theorem_2_holds_for_every_V,
 )
+from .recording import Run, record_run
 
 __all__ = [
     "ForEveryV",

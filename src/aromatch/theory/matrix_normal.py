@@ -9,8 +9,8 @@ NumPy's row-major ``X.ravel()`` is ``kron(Lambda, Omega)``. A margin ``q'Xp`` ha
 variance ``(q'Lambda q)(p'Omega p)``. Only the product is determined: ``Omega * c, Lambda / c`` is the same
 distribution for every c > 0.
 
-This is the distribution that f-AROMA learns (paper, section 4.2). Nothing here inverts a matrix: with
-``Lambda = L L'`` and ``Omega = K K'``, all is read from the factors and from triangular solves with them.
+f-AROMA learns this distribution (paper, section 4.2). No matrix is inverted: everything is computed from the Cholesky
+factors ``Lambda = L L'`` and ``Omega = K K'`` and from triangular solves with them.
 """
 
 import math
@@ -24,17 +24,17 @@ from .._utils import checks
 
 __all__ = ["kl_divergence", "log_density", "objective", "sample"]
 
-# Relative to the largest entry: what rounding in float32 can explain.
+# Tolerance relative to the largest entry, for rounding in float32.
 _SYMMETRIC_TO = 1e-6
 
 
 def log_density(X: ArrayLike, W: ArrayLike, Omega: ArrayLike, Lambda: ArrayLike) -> Any:
-    """Logarithm of the density (7) at X.
+    """Return the logarithm of the density (7) at X.
 
     Parameters
     ----------
     X : array of shape (m, n) or (..., m, n)
-        Where to evaluate: one matrix or a stack of them.
+        One matrix or a stack of matrices.
     W : array of shape (m, n)
         The mean.
     Omega : array of shape (n, n)
@@ -70,7 +70,7 @@ def log_density(X: ArrayLike, W: ArrayLike, Omega: ArrayLike, Lambda: ArrayLike)
 def kl_divergence(
     W: ArrayLike, Omega: ArrayLike, Lambda: ArrayLike, W0: ArrayLike, Omega0: ArrayLike, Lambda0: ArrayLike
 ) -> float:
-    """Kullback-Leibler divergence of ``N(W, Omega (x) Lambda)`` from ``N(W0, Omega0 (x) Lambda0)``.
+    """Return the Kullback-Leibler divergence of ``N(W, Omega (x) Lambda)`` from ``N(W0, Omega0 (x) Lambda0)``.
 
     Departure: (8) is printed up to an additive constant. This is (8) minus ``m n / 2``, the exact divergence:
     zero when the two distributions are equal, positive otherwise.
@@ -107,7 +107,7 @@ def kl_divergence(
     K, L = cholesky(Omega, "Omega", n), cholesky(Lambda, "Lambda", m)
     K0, L0 = cholesky(Omega0, "Omega0", n), cholesky(Lambda0, "Lambda0", m)
     divergence: float = _equation_8(W - W0, K, L, K0, L0) - 0.5 * m * n
-    # Rounding may leave the divergence of nearly equal distributions a hair under zero.
+    # For nearly equal distributions rounding may result in a small negative value.
     return max(0.0, divergence)
 
 
@@ -118,7 +118,7 @@ def sample(
     size: int | tuple[int, ...] | None = None,
     random_state: Any = None,
 ) -> NDArray[np.float64]:
-    """Draw matrices from ``N(W, Omega (x) Lambda)``.
+    """Sample matrices from ``N(W, Omega (x) Lambda)``.
 
     Parameters
     ----------
@@ -129,9 +129,9 @@ def sample(
     Lambda : array of shape (m, m)
         Covariance between rows, positive definite.
     size : int or tuple of ints, optional
-        How many matrices, as in NumPy; None is a single one.
+        Shape of the sample, as in NumPy; a single matrix by default.
     random_state : None, int, Generator or RandomState
-        The same whole number gives the same matrices.
+        Random seed.
 
     Returns
     -------
@@ -173,19 +173,18 @@ def objective(
     p: ArrayLike,
     r: float,
 ) -> float:
-    """Objective (11), as printed: what an update of f-AROMA trades off.
+    """Return objective (11) as printed, which an update of f-AROMA minimizes in parts.
 
-    It is (8), how far the distribution moves from the previous one (the divergence plus ``m n / 2``), plus
-    ``hinge^2 / (2 r)`` for the loss of the new mean on the triplet, plus ``(p'Omega p)(q'Lambda q) / (2 r)``
-    for the variance that is left in its margin.
+    It is the sum of (8), the divergence from the previous distribution plus ``m n / 2``; of ``hinge^2 / (2 r)``, the
+    loss of the new mean on the triplet; and of ``(p'Omega p)(q'Lambda q) / (2 r)``, the variance of its margin.
 
-    (12) minimises it over W. (13) minimises it over Omega with Lambda held at the previous one, (14) over
-    Lambda with Omega held at the previous one; both at once are a simultaneous step, not the joint minimum.
+    (12) minimizes it over W, (13) over Omega with the previous Lambda, and (14) over Lambda with the previous Omega.
+    Both together are a simultaneous step, not the joint minimum.
 
     Parameters
     ----------
     W, Omega, Lambda : arrays of shape (m, n), (n, n) and (m, m)
-        Where to evaluate; the covariances positive definite.
+        The distribution to evaluate; the covariances are positive definite.
     W_previous, Omega_previous, Lambda_previous : arrays of the same shapes
         The distribution before the triplet.
     q : array of shape (m,)
@@ -193,7 +192,7 @@ def objective(
     p : array of shape (n,)
         The preferred object minus the other.
     r : float
-        The regularizer, over 0: how much a single judgement is doubted.
+        Noise variance of a judgement, positive.
 
     Returns
     -------
@@ -204,7 +203,7 @@ def objective(
     >>> import numpy as np
     >>> from aromatch.theory import matrix_normal as gaussian
     >>> one = np.eye(1)
-    >>> gaussian.objective(0 * one, one, one, 0 * one, one, one, q=[1], p=[1], r=1)  # stay where we are
+    >>> gaussian.objective(0 * one, one, one, 0 * one, one, one, q=[1], p=[1], r=1)  # without an update
     1.5
     >>> gaussian.objective(0.5 * one, one, one, 0 * one, one, one, q=[1], p=[1], r=1)  # move W by (12)
     1.25
@@ -229,7 +228,7 @@ def _equation_8(
     K0: NDArray[np.float64],
     L0: NDArray[np.float64],
 ) -> float:
-    """(8) as printed, from the Cholesky factors K of the Omegas and L of the Lambdas."""
+    """Return (8) as printed, from the Cholesky factors K of Omega and L of Lambda."""
     m, n = step.shape
     determinants = n * (log_determinant(L0) - log_determinant(L)) + m * (log_determinant(K0) - log_determinant(K))
     # Tr(inv(Lambda0) Lambda) is the squared Frobenius norm of inv(L0) L.
@@ -238,13 +237,13 @@ def _equation_8(
     return 0.5 * float(determinants + traces + squared_distance(step, K0, L0))
 
 
-# -- shared with theory.py -------------------------------------------------------------------------------
+# -- shared with mistake_bounds.py -------------------------------------------------------------------------
 
 
 def as_floats(
     value: ArrayLike, name: str, *, ndim: int | None = None, shape: tuple[int, ...] | None = None
 ) -> NDArray[np.float64]:
-    """Return finite real numbers as float64, of the dimensions or the shape that is asked for."""
+    """Check real numbers, their dimensions or their shape; return them as float64."""
     array = np.asarray(value)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be an array of real numbers, got an array of {array.dtype}")
@@ -261,9 +260,9 @@ def as_floats(
 
 
 def cholesky(A: ArrayLike, name: str, size: int) -> NDArray[np.float64]:
-    """Lower triangular factor of a covariance, or say which matrix is not one."""
+    """Return the lower Cholesky factor of a covariance."""
     A = as_floats(A, name, shape=(size, size))
-    # The factorisation reads one triangle only and would not notice.
+    # The factorization reads one triangle only.
     if np.abs(A - A.T).max() > _SYMMETRIC_TO * np.abs(A).max():
         raise ValueError(f"{name} must be symmetric, but differs from its transpose by {np.abs(A - A.T).max():.3g}")
     try:
@@ -274,24 +273,24 @@ def cholesky(A: ArrayLike, name: str, size: int) -> NDArray[np.float64]:
 
 
 def log_determinant(factor: NDArray[np.float64]) -> float:
-    """Logarithm of the determinant of a matrix, from its Cholesky factor."""
+    """Return the logarithm of the determinant of a matrix from its Cholesky factor."""
     return 2.0 * float(np.log(np.diagonal(factor)).sum())
 
 
 def squared_distance(X: NDArray[np.float64], K: NDArray[np.float64], L: NDArray[np.float64]) -> Any:
-    """Give ``Tr(inv(Lambda) X inv(Omega) X')`` for one (m, n) matrix or each of a stack.
+    """Return ``Tr(inv(Lambda) X inv(Omega) X')`` for one (m, n) matrix or each of a stack.
 
     With ``Lambda = L L'`` and ``Omega = K K'`` this is the squared norm of ``inv(L) X inv(K)'``.
     """
     m, n = X.shape[-2:]
     stack = X.shape[:-2]
-    # All matrices side by side, so that a stack is one triangular solve from each side.
+    # Side by side, so that a stack takes one triangular solve from each side.
     half = _solve(L, np.moveaxis(X, -2, 0).reshape(m, -1)).reshape(m, *stack, n)
     whole = _solve(K, np.moveaxis(half, -1, 0).reshape(n, -1))
     return np.square(whole).sum(axis=0).reshape(m, *stack).sum(axis=0)
 
 
 def _solve(factor: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give ``inv(factor) B`` for a lower triangular factor."""
-    # SciPy 1.17's solve_triangular wakes all of BLAS's threads even for a 3 x 3 matrix: 200 times slower there.
+    """Return ``inv(factor) B`` for a lower triangular factor."""
+    # SciPy 1.17's solve_triangular starts all threads of BLAS even for a 3 x 3 matrix, which is 200 times slower.
     return np.asarray(dtrsm(1.0, factor, B, lower=1)) if B.size else B

@@ -179,7 +179,7 @@ def run_demo(
     n_triplets = check_integer(n_triplets, "n_triplets", at_least=1)
     rng = np.random.default_rng(seed)
     if corpus is None:
-        corpus = load_stdlib(show_progress=show_progress)
+        corpus = load_stdlib(verbose=show_progress)
 
     training, held_out = np.split(rng.permutation(len(corpus)), [round(TRAINING_SHARE * len(corpus))])
     features = TextFeatures(N_TERMS)
