@@ -315,7 +315,7 @@ def test_reading_leaves_the_file_as_it_was(tmp_path):
 def test_bad_comparisons_are_refused_and_leave_it_as_it_was():
     model, X = calibrated()
     before = model.calibration_
-    with pytest.raises(ValueError, match="other object of triplet number 0 points to row 5000"):
+    with pytest.raises(ValueError, match="other object of triplet"):
         model.calibrate([[0, 1, 5_000]], X)
     with pytest.raises(ValueError, match="Q"):
         model.calibrate([[0, 1, 2]], X[:, :5])

@@ -65,9 +65,9 @@ def test_bad_input_is_refused_by_name():
     model = am.FactoredAROMA().fit_triplets(TRIPLETS, Q, P)
     with pytest.raises(ValueError, match="n must be at least 1"):
         suggest_comparisons(model, CANDIDATES, Q, P, 0)
-    with pytest.raises(TypeError, match="n must be a whole number"):
+    with pytest.raises(TypeError, match="n must be"):
         suggest_comparisons(model, CANDIDATES, Q, P, 1.5)
-    with pytest.raises(ValueError, match="points to row 40 of P"):
+    with pytest.raises(ValueError, match="row 40 of P"):
         suggest_comparisons(model, [[0, 1, 40]], Q, P)
     with pytest.raises(ValueError, match="Q has 7 features"):
         suggest_comparisons(model, CANDIDATES, P, P)

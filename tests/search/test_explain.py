@@ -63,7 +63,7 @@ def test_names_come_from_a_vectoriser_a_list_or_the_model():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"q": np.ones((2, 8))}, ValueError, "q must be one row"),
+        ({"q": np.ones((2, 8))}, ValueError, "q must be"),
         ({"p": np.ones(7)}, ValueError, "P has 7 features"),
         ({"top": 0}, ValueError, "top must be at least 1"),
         ({"model": am.Euclidean()}, TypeError, "model"),

@@ -618,9 +618,9 @@ def test_a_learner_without_variances_is_refused():
     [
         ({"triplets": np.empty((0, 3), dtype=int)}, "triplets is empty"),
         ({"triplets": [[0, 1]]}, "triplets must have the shape"),
-        ({"triplets": [[0, 0, 9]]}, "other object of triplet number 0 points to row 9 of P"),
-        ({"triplets": [[8, 0, 1]]}, "query of triplet number 0 points to row 8 of Q"),
-        ({"triplets": [[0, -1, 1]]}, "preferred object of triplet number 0 points to row -1 of P"),
+        ({"triplets": [[0, 0, 9]]}, "other object of triplet"),
+        ({"triplets": [[8, 0, 1]]}, "query of triplet"),
+        ({"triplets": [[0, -1, 1]]}, "preferred object of triplet"),
         ({"Q": np.ones(4)}, "Q must be a 2-D matrix"),
         ({"Q": np.full((8, 4), np.nan)}, "Q contains NaN or infinity"),
         ({"P": sparse.csr_array(np.full((9, 3), np.inf))}, "P contains NaN or infinity"),

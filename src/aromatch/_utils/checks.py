@@ -1,4 +1,4 @@
-"""Checks of what people pass in: every message names the argument, what it was and what was expected."""
+"""Checks of arguments; every message names the argument, its value and the valid values."""
 
 import math
 import os
@@ -15,13 +15,13 @@ from ..exceptions import InsufficientMemoryError
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:
-    """Return values as an array, or say why they cannot be one."""
+    """Return `values` as an array; raise `ValueError` if NumPy cannot convert them."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise ValueError(f"{name} has masked values, expected a value in every place")
+        raise ValueError(f"{name} has masked values, expected no missing values")
     try:
         return np.asarray(values)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} cannot be read as an array: {error}") from None
+        raise ValueError(f"{name} cannot be converted to an array: {error}") from None
 
 
 def check_number(
@@ -32,8 +32,8 @@ def check_number(
     at_least: float | None = None,
     allow_inf: bool = False,
 ) -> float:
-    """Return `value` as a float, or say why it is not a fitting real number."""
-    # Asking for the exact type first is ten times faster, and `learn_one` asks for every judgement.
+    """Return `value` as a float after checking its type and its bounds."""
+    # The comparison of exact types is ten times faster than isinstance, and `learn_one` runs it for every triplet.
     if type(value) is not float and (isinstance(value, bool | np.bool_) or not isinstance(value, Real)):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__})")
     number = float(value)
@@ -47,65 +47,65 @@ def check_number(
 
 
 def check_integer(value: Any, name: str, *, at_least: int) -> int:
-    """Return `value` as an int, or say why it is not a whole number of at least `at_least`."""
+    """Return `value` as an int after checking that it is an integer of at least `at_least`."""
     if type(value) is not int and (isinstance(value, bool | np.bool_) or not isinstance(value, Integral)):
-        raise TypeError(f"{name} must be a whole number, got {value!r} ({type(value).__name__})")
+        raise TypeError(f"{name} must be an integer, got {value!r} ({type(value).__name__})")
     if value < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {value!r}")
     return int(value)
 
 
 def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
-    """Return `value` when it is one of the named choices."""
+    """Return `value` after checking that it is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
 
 
 def check_flag(value: Any, name: str) -> bool:
-    """Return `value` when it is True or False."""
+    """Return `value` as a bool after checking its type."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
+        raise TypeError(f"{name} must be True or False, got {value!r} ({type(value).__name__})")
     return bool(value)
 
 
 def check_labels(y: ArrayLike, name: str, n_rows: int | None = None) -> NDArray[Any]:
-    """Return labels as a 1-D array, one for each row; anything that sorts can be a label."""
+    """Return labels as a 1-D array without missing values; labels may have any type that sorts."""
     labels = as_array(y, name)
     if labels.dtype.kind in "US" and not isinstance(y, np.ndarray):
-        # NumPy writes a missing value among strings as the string "nan".
+        # NumPy converts a missing value among strings to the string "nan".
         labels = np.asarray(y, dtype=object)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels.ravel()
     if labels.ndim != 1:
-        raise ValueError(f"{name} must be a 1-D sequence of labels, got an array of shape {labels.shape}")
+        raise ValueError(f"{name} must be a 1-D sequence of labels, got shape {labels.shape}")
     if n_rows is not None and len(labels) != n_rows:
-        raise ValueError(f"{name} must have one label for each of the {n_rows} rows, got {len(labels)}")
+        raise ValueError(f"{name} must have one label for each of the {n_rows} rows, got {len(labels)} labels")
     if labels.dtype.kind == "c":
-        raise ValueError(f"{name} must be labels, got complex numbers")
+        raise ValueError(f"{name} must be labels that sort, got complex numbers")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError(f"{name} contains NaN or infinity, expected a label in every place")
+        raise ValueError(f"{name} contains NaN or infinity, expected no missing labels")
     if labels.dtype.kind in "mM" and np.isnat(labels).any():
-        raise ValueError(f"{name} contains NaT, expected a label in every place")
+        raise ValueError(f"{name} contains NaT, expected no missing labels")
     if labels.dtype.kind == "O" and any(map(_is_missing, labels)):
-        raise ValueError(f"{name} contains None or NaN, expected a label in every place")
+        raise ValueError(f"{name} contains None or NaN, expected no missing labels")
     return labels
 
 
 def _is_missing(label: Any) -> bool:
     try:
         return label is None or bool(label != label)
-    except TypeError:  # pandas.NA refuses to be true or false
+    except TypeError:  # pandas.NA has no truth value
         return True
 
 
 def class_numbers(
     labels: NDArray[Any], object_labels: NDArray[Any] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give each label the number of its class, the same numbers for queries and objects."""
+    """Return the class index of each label, with the same indices for queries and objects."""
     everything = labels
     if object_labels is not None:
-        # NumPy would make 1 and "1" the same class, and round large whole numbers beside floats.
+        # NumPy would convert 1 and "1" to the same class, and round large integers next to floats.
         if labels.dtype.kind != object_labels.dtype.kind:
             labels, object_labels = labels.astype(object), object_labels.astype(object)
         everything = np.concatenate([labels, object_labels])
@@ -113,37 +113,37 @@ def class_numbers(
         numbers = np.unique(everything, return_inverse=True)[1].astype(np.int64, copy=False)
     except TypeError as error:
         names = "y" if object_labels is None else "y and y_objects"
-        raise TypeError(f"{names} must hold labels that sort with each other: {error}") from error
+        raise TypeError(f"{names} must be labels that sort with each other: {error}") from error
     if object_labels is None:
         return numbers, numbers
     return numbers[: len(labels)], numbers[len(labels) :]
 
 
 def check_row_numbers(numbers: ArrayLike, name: str, width: int) -> NDArray[np.int64]:
-    """Return an (N, width) array of row numbers as C-contiguous int64, without a copy where it is one."""
+    """Return an (N, width) array of row indices as C-contiguous int64, uncopied if it is one."""
     array = as_array(numbers, name)
     if array.shape == (0,):
         return np.empty((0, width), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != width:
         raise ValueError(f"{name} must have the shape (N, {width}), got {array.shape}")
     if array.dtype.kind not in "iu" and array.size:
-        raise TypeError(f"{name} must be row numbers (integers), got an array of {array.dtype}")
+        raise TypeError(f"{name} must be row indices (integers), got an array of {array.dtype}")
     if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"{name} contains row number {array.max()}, larger than any matrix")
+        raise ValueError(f"{name} contains row index {array.max()}, expected less than 2**63")
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
 def check_range(column: NDArray[np.int64], name: str, n_rows: int, matrix: str) -> None:
-    """Say which row number points outside of a matrix."""
+    """Raise `ValueError` with the first row index that is out of range."""
     if len(column) and (column.min() < 0 or column.max() >= n_rows):
         at = int(np.flatnonzero((column < 0) | (column >= n_rows))[0])
         raise ValueError(
-            f"{name} number {at} points to row {column[at]} of {matrix}, which has {n_rows} rows (0 to {n_rows - 1})"
+            f"{name} {at} is row {column[at]} of {matrix}, which is out of range for {n_rows} rows (0 to {n_rows - 1})"
         )
 
 
 def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
-    """Return one finite weight of at least zero for each of n triplets, or None."""
+    """Return n finite, non-negative weights as float64, or None."""
     if sample_weight is None:
         return None
     weights = as_array(sample_weight, "sample_weight")
@@ -160,7 +160,7 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
 
 
 def random_generator(random_state: Any) -> np.random.Generator:
-    """Make a generator from what scikit-learn users pass as `random_state`, or from a NumPy generator."""
+    """Return a NumPy generator for a `random_state`: None, an int, a `RandomState` or a `Generator`."""
     if random_state is None:
         random_state = np.random.mtrand._rand
     if isinstance(random_state, np.random.RandomState):
@@ -171,7 +171,7 @@ def random_generator(random_state: Any) -> np.random.Generator:
 
 
 def available_memory() -> int | None:
-    """Bytes this process could still take, or None where the system does not tell."""
+    """Return the number of bytes that this process can allocate, None if the system does not report it."""
     limits = []
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
@@ -179,7 +179,7 @@ def available_memory() -> int | None:
                 limits.append(int(line.split()[1]) * 1024)
         allowed = Path("/sys/fs/cgroup/memory.max").read_text().strip()
         if allowed != "max":
-            # Cached files count as used there, but make room when it is needed.
+            # The file cache counts as used there, but is reclaimed on demand.
             cached = re.search(r"^inactive_file (\d+)$", Path("/sys/fs/cgroup/memory.stat").read_text(), re.MULTILINE)
             used = int(Path("/sys/fs/cgroup/memory.current").read_text())
             limits.append(int(allowed) - used + (int(cached.group(1)) if cached else 0))
@@ -194,10 +194,10 @@ def available_memory() -> int | None:
 
 
 def check_fits_in_memory(n_bytes: int, what: str) -> None:
-    """Refuse, before anything is allocated, what is larger than the memory that is there."""
+    """Raise `InsufficientMemoryError` if an allocation of `n_bytes` exceeds the available memory."""
     available = available_memory()
     if available is not None and n_bytes > available:
         raise InsufficientMemoryError(
             f"{what} would take {n_bytes:,} bytes ({n_bytes / 2**30:.1f} GiB), "
-            f"but only {available:,} bytes ({available / 2**30:.1f} GiB) of memory are free"
+            f"but {available:,} bytes ({available / 2**30:.1f} GiB) are available"
         )

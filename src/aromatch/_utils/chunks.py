@@ -1,4 +1,4 @@
-"""Slices over long arrays and long loops, so that memory stays bounded and an interrupt is answered."""
+"""Slices over long arrays and long loops, which bound the memory and the time until an interrupt is handled."""
 
 from collections.abc import Iterator
 from time import perf_counter
@@ -7,7 +7,7 @@ from time import perf_counter
 def chunks(n: int, size: int) -> Iterator[slice]:
     """Return consecutive slices of `size` rows that cover n rows; the last one may be shorter.
 
-    A `size` below one counts as one, so a memory budget divided by the width of a row can be passed as it is.
+    A `size` below one counts as one, so it can be a memory budget divided by the width of a row.
 
     >>> list(chunks(5, 2))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
@@ -21,8 +21,8 @@ def chunks(n: int, size: int) -> Iterator[slice]:
 def timed_chunks(n: int, *, seconds: float = 0.05, max_size: int = 2**14) -> Iterator[slice]:
     """Return consecutive slices that cover n rows and take about `seconds` each.
 
-    The size of a chunk is adapted to the time that the caller spent on the previous one, so that Ctrl-C is answered
-    and a progress bar moves whatever a row costs. Results must not depend on where the chunks end.
+    The size of a chunk adapts to the time that the caller spent on the previous one, so the response to Ctrl-C and the
+    steps of a progress bar do not depend on the cost of a row. Results must not depend on the chunk boundaries.
 
     >>> list(timed_chunks(20, max_size=8))
     [slice(0, 8, None), slice(8, 16, None), slice(16, 20, None)]

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(description: str, total: int, *, enabled: bool = True) -> Iterator[Callable[..., None]]:
-    """Return a context manager around a function that takes the number of completed steps and an optional note.
+    """Show a progress bar; the context manager returns a function of the completed steps and an optional note.
 
-    The bar is written to standard error, with the remaining time, and only if that is a terminal.
+    The bar shows the remaining time. It is written to standard error if that is a terminal, else nothing is written.
 
     >>> with progress_bar("learning", total=2, enabled=False) as advance:
     ...     advance(2)

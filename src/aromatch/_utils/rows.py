@@ -1,7 +1,7 @@
-"""Q and P as people pass them, made ready for the kernels.
+"""Conversion and checks of the matrices Q and P for the kernels.
 
-float32 and float64, CSR and dense of any memory order are read where they lie. Everything else that holds
-numbers is converted first, but only the rows that are used: a call costs what its triplets touch.
+CSR and dense matrices of float32 or float64, in any memory order, are read in place. Other numeric matrices are
+converted, but only the rows in use, so the cost of a call depends on its triplets and not on the matrix.
 """
 
 from collections.abc import Sequence
@@ -24,17 +24,17 @@ from ..kernels.rows import (
 )
 from .checks import as_array
 
-MatrixLike: TypeAlias = Any  # what people pass: arrays, lists, data frames, sparse matrices of any format
+MatrixLike: TypeAlias = Any  # arrays, lists, data frames, sparse matrices of any format
 Matrix: TypeAlias = Any  # a 2-D ndarray or a CSR matrix
 RowNumbers: TypeAlias = NDArray[np.int64]
 
 _READ_IN_PLACE = (np.dtype(np.float32), np.dtype(np.float64))
-_NO_MEMORY_OF_ROWS = np.empty(0, dtype=np.uint8)
-_ONLY_ROW_ZERO: list[RowNumbers] = [np.zeros(1, dtype=np.int64)]
+_NO_FLAGS = np.empty(0, dtype=np.uint8)
+_ROW_ZERO: list[RowNumbers] = [np.zeros(1, dtype=np.int64)]
 
 
 class ReadRows(NamedTuple):
-    """Rows that were looked at: where they are, their numbers there, and the largest ``|row|^2`` among them."""
+    """Checked rows: a view of their matrix, their indices in it, and the largest ``|row|^2``."""
 
     view: RowView
     numbers: list[RowNumbers]
@@ -42,7 +42,7 @@ class ReadRows(NamedTuple):
 
 
 def as_matrix(X: Any, name: str) -> Matrix:
-    """Return X as a CSR matrix or 2-D array of numbers, as it is where possible; values are not looked at."""
+    """Return X as a CSR matrix or numeric 2-D array, uncopied if possible; values are not checked."""
     if sparse.issparse(X):
         if X.ndim != 2:
             raise ValueError(f"{name} must be a 2-D matrix, got a sparse array of shape {X.shape}")
@@ -50,55 +50,57 @@ def as_matrix(X: Any, name: str) -> Matrix:
             check_structure(X, name)
             X = X.tocsr()
         if len(X.indptr) != X.shape[0] + 1 or len(X.indices) != len(X.data):
-            raise ValueError(f"{name} is not a valid CSR matrix: its arrays do not fit its shape {X.shape}")
+            raise ValueError(f"{name} is not a valid CSR matrix: its arrays do not match its shape {X.shape}")
     else:
         X = as_array(X, name)
         if X.ndim != 2:
             hint = f"; for a single row pass {name}.reshape(1, -1)" if X.ndim == 1 else ""
-            raise ValueError(f"{name} must be a 2-D matrix, one row an object, got shape {X.shape}{hint}")
+            raise ValueError(f"{name} must be a 2-D matrix with one row per object, got shape {X.shape}{hint}")
     if X.dtype.kind == "c":
-        raise ValueError(f"{name} must be real numbers, got complex ones: Complex data not supported")
+        raise ValueError(f"{name} must be real numbers, got {X.dtype}: Complex data not supported")
     if X.dtype.kind not in "fiubO":
-        raise TypeError(f"{name} must be numbers, got a matrix of {X.dtype}")
+        raise TypeError(f"{name} must be real numbers, got a matrix of {X.dtype}")
     if 0 in X.shape:
-        raise ValueError(f"{name} is empty: its shape is {X.shape}")
+        raise ValueError(f"{name} is empty, got shape {X.shape}, expected at least one row and one column")
     return X
 
 
 def check_structure(X: MatrixLike, name: str) -> None:
-    """Refuse a sparse matrix whose indices point outside of it, before SciPy follows them.
+    """Raise `ValueError` for a sparse matrix with indices out of range, which SciPy would dereference.
 
-    SciPy's own `check_format` asks the same, but changes the matrix on the way.
+    `check_format` of SciPy checks the same, but modifies the matrix.
     """
     if not sparse.issparse(X):
         return
     if X.format in ("csr", "csc"):
         n_lines, width = X.shape if X.format == "csr" else X.shape[::-1]
         indptr, indices = X.indptr, X.indices
-        sound = (
+        is_valid = (
             len(indptr) == n_lines + 1
             and indptr[0] >= 0
             and bool(np.all(indptr[1:] >= indptr[:-1]))
             and indptr[-1] <= min(len(indices), len(X.data))
-            and _lies_within(indices[indptr[0] : indptr[-1]], width)
+            and _are_in_range(indices[indptr[0] : indptr[-1]], width)
         )
     elif X.format == "coo":
-        sound = all(_lies_within(along, length) for along, length in zip(X.coords, X.shape, strict=True))
+        is_valid = all(_are_in_range(along, length) for along, length in zip(X.coords, X.shape, strict=True))
     else:
         return
-    if not sound:
-        raise ValueError(f"{name} is not a valid {X.format.upper()} matrix: its indices do not fit its shape {X.shape}")
+    if not is_valid:
+        raise ValueError(
+            f"{name} is not a valid {X.format.upper()} matrix: its indices are out of range for its shape {X.shape}"
+        )
 
 
-def _lies_within(indices: NDArray[Any], length: int) -> bool:
+def _are_in_range(indices: NDArray[Any], length: int) -> bool:
     return not len(indices) or bool(indices.min() >= 0 and indices.max() < length)
 
 
 def read_rows(X: Matrix, name: str, numbers: Sequence[RowNumbers]) -> ReadRows:
-    """Look at the rows of a matrix with these numbers (within its range) and give a view of them.
+    """Check the rows of a matrix with these indices, which must be in range, and return a view.
 
-    Where the matrix cannot be read in place, the view is of a converted copy of the rows that are used, and
-    the numbers are those of the copy.
+    If the matrix cannot be read in place, the view is of a converted copy of the rows in use, and the returned indices
+    refer to that copy.
     """
     numbers = list(numbers)
     original: RowNumbers | None = None
@@ -106,49 +108,49 @@ def read_rows(X: Matrix, name: str, numbers: Sequence[RowNumbers]) -> ReadRows:
         check_structure(X, name)
         X, numbers, original = _used_rows(X, numbers)
         X = as_float64(X, name)
-    view, (code, row, largest) = _look(X, numbers)
+    view, (code, row, largest) = _check(X, numbers)
     if code == NOT_CANONICAL:
         if original is None:
             X, numbers, original = _used_rows(X, numbers)
-        view, (code, row, largest) = _look(_canonical(X), numbers)
+        view, (code, row, largest) = _check(_canonical(X), numbers)
     if code == NOT_FINITE:
         row = row if original is None else int(original[row])
         raise ValueError(f"{name} contains NaN or infinity in row {row}, expected finite numbers")
     if code == OUT_OF_RANGE:
         row = row if original is None else int(original[row])
-        raise ValueError(f"{name} is not a valid CSR matrix: row {row} has indices outside of 0 to {X.shape[1] - 1}")
+        raise ValueError(f"{name} is not a valid CSR matrix: row {row} has indices outside 0 to {X.shape[1] - 1}")
     return ReadRows(view, numbers, largest)
 
 
 def read_single_row(x: Any, name: str) -> tuple[RowView, float]:
-    """Look at one object, given as a vector or as a matrix with one row; give a view of it and its ``|x|^2``."""
+    """Check one object, a vector or a matrix with one row; return a view and ``|x|^2``."""
     found = None
-    kind = type(x)  # what nearly every judgement is made of, without further questions
+    kind = type(x)  # fast path for the common types
     if kind is np.ndarray:
         found = single_dense_row(x)
     elif (kind is sparse.csr_matrix or kind is sparse.csr_array) and len(shape := x.shape) == 2 and shape[0] == 1:
         found = single_csr_row(shape[1], x.data, x.indices, x.indptr)
     if found is None:
-        rows = read_rows(_as_single_row(x, name), name, _ONLY_ROW_ZERO)
+        rows = read_rows(_as_single_row(x, name), name, _ROW_ZERO)
         found = rows.view, rows.largest_square
     return found
 
 
 def read_all(X: Matrix, name: str) -> ReadRows:
-    """Look at every row of a matrix."""
+    """Check all rows of a matrix and return a view."""
     return read_rows(X, name, [np.arange(X.shape[0], dtype=np.int64)])
 
 
 def as_float64(X: Matrix, name: str) -> Matrix:
-    """Convert integers, booleans, other floats and numeric objects."""
+    """Return integers, booleans, other floats and numeric objects as float64."""
     if X.dtype.kind == "O" and any(isinstance(value, str) for value in (X.data if sparse.issparse(X) else X.flat)):
-        raise ValueError(f"{name} must be numbers, but has a value that is text")
+        raise ValueError(f"{name} must be real numbers, got a string")
     try:
-        if sparse.issparse(X):  # its own astype would sort the entries of the caller's matrix in place
+        if sparse.issparse(X):  # X.astype would sort the entries of the caller's matrix in place
             return sparse.csr_matrix((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
         return X.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name} must be numbers, but has a value that is not: {error}") from None
+        raise ValueError(f"{name} must be real numbers: {error}") from None
 
 
 def as_float(X: Matrix, name: str) -> Matrix:
@@ -178,14 +180,14 @@ def nonzero_norms(X: NDArray[Any]) -> NDArray[Any]:
 
 
 def _as_single_row(x: Any, name: str) -> Matrix:
-    """Return one object, given as a vector or as a matrix with one row, as a matrix with one row."""
+    """Return one object, a vector or a matrix with one row, as a matrix with one row."""
     if not sparse.issparse(x):
         x = as_array(x, name)
     if x.ndim == 1:
         x = x.reshape(1, -1)
     x = as_matrix(x, name)
     if x.shape[0] != 1:
-        raise ValueError(f"{name} must be one row, got {x.shape[0]}")
+        raise ValueError(f"{name} must be a vector or a matrix with one row, got shape {x.shape}")
     return x
 
 
@@ -202,33 +204,33 @@ def _is_read_in_place(X: Matrix) -> bool:
 
 
 def _used_rows(X: Matrix, numbers: list[RowNumbers]) -> tuple[Matrix, list[RowNumbers], RowNumbers]:
-    used, places = np.unique(np.concatenate(numbers), return_inverse=True)
+    used, positions = np.unique(np.concatenate(numbers), return_inverse=True)
     ends = np.cumsum([len(column) for column in numbers])[:-1]
-    return X[used], [np.ascontiguousarray(part) for part in np.split(places, ends)], used
+    return X[used], [np.ascontiguousarray(part) for part in np.split(positions, ends)], used
 
 
 def _view(X: Matrix) -> RowView:
     return RowView.of_dense(X) if isinstance(X, np.ndarray) else RowView.of_csr(X.shape, X.data, X.indices, X.indptr)
 
 
-def _look(X: Matrix, numbers: list[RowNumbers]) -> tuple[RowView, tuple[int, int, float]]:
+def _check(X: Matrix, numbers: list[RowNumbers]) -> tuple[RowView, tuple[int, int, float]]:
     view = _view(X)
-    # Remembering rows pays once there are many numbers; a single triplet of a large matrix should not.
+    # Marking the rows seen pays off for many indices, but would dominate a single triplet of a large matrix.
     many = 4 * sum(map(len, numbers)) > X.shape[0]
-    seen = np.zeros(X.shape[0], dtype=np.uint8) if many else _NO_MEMORY_OF_ROWS
-    mendable, largest = (0, -1), 0.0
+    seen = np.zeros(X.shape[0], dtype=np.uint8) if many else _NO_FLAGS
+    repairable, largest = (0, -1), 0.0
     for column in numbers:
         code, row, largest_here = check_rows(view, column, seen)
         largest = max(largest, largest_here)
         if code == NOT_CANONICAL:
-            mendable = code, row
+            repairable = code, row
         elif code:
             return view, (code, row, largest)
-    return view, (*mendable, largest)
+    return view, (*repairable, largest)
 
 
 def _canonical(X: Matrix) -> Matrix:
-    """Sort the entries of each row and add duplicates in the order they are stored, as ``toarray`` would."""
+    """Return X with sorted rows and summed duplicates; the order of the sums is that of ``toarray``."""
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     order = np.lexsort((X.indices, rows))
     rows, columns, values = rows[order], X.indices[order], X.data[order]

@@ -347,7 +347,7 @@ def test_files_and_names(tmp_path):
         ({"n_steps": "many"}, "n_steps must be one of 'auto', got 'many'"),
         ({"n_steps": -1}, "n_steps must be at least 0, got -1"),
         ({"sample_weight": [1.0]}, "sample_weight"),
-        ({"triplets": [[0, 1, 99]]}, "other object of triplet number 0"),
+        ({"triplets": [[0, 1, 99]]}, "other object of triplet"),
         ({"Q": np.zeros((3, 2))}, "Q has 2 features, but the model was learned on 3"),
         ({"Q": np.full((3, 3), np.nan)}, "Q contains NaN or infinity in row 0"),
     ],
