@@ -1,8 +1,8 @@
-"""Queries and objects with different features: sounds look for pictures, and W is 12 x 30.
+"""Cross-modal retrieval: queries (sounds) and objects (pictures) have different features, so W is 12 x 30.
 
-Each sound and each picture shows the same four hidden traits, in its own features and with noise. A judgement says
-which of two pictures goes better with a sound; nobody says how the features of one correspond to those of the other.
-The learner never sees the held-out sounds and pictures that it is measured on.
+Sounds and pictures are noisy linear views of four latent variables. A triplet states which of two pictures matches a
+sound better; the learners get no other correspondence between the two feature spaces. Accuracy is measured on triplets
+of validation sounds and pictures.
 """
 
 import numpy as np
@@ -10,52 +10,50 @@ from numpy.typing import NDArray
 
 import aromatch as am
 
-N_TRAITS, N_SOUND_FEATURES, N_PICTURE_FEATURES = 4, 12, 30
+N_LATENT, N_SOUND_FEATURES, N_PICTURE_FEATURES = 4, 12, 30
 N_SOUNDS, N_PICTURES, N_TRIPLETS = 500, 800, 3_000
 NOISE = 0.5
 
 
 def main(seed: int = 0) -> dict[int, dict[str, float]]:
     rng = np.random.default_rng(seed)
-    of_sounds = rng.normal(size=(N_TRAITS, N_SOUND_FEATURES))
-    of_pictures = rng.normal(size=(N_TRAITS, N_PICTURE_FEATURES))
-    sounds, pictures, triplets = judged_things(rng, of_sounds, of_pictures)
-    new_sounds, new_pictures, new_triplets = judged_things(rng, of_sounds, of_pictures)
+    to_sounds = rng.normal(size=(N_LATENT, N_SOUND_FEATURES))
+    to_pictures = rng.normal(size=(N_LATENT, N_PICTURE_FEATURES))
+    sounds, pictures, triplets = sample(rng, to_sounds, to_pictures)
+    validation_sounds, validation_pictures, validation_triplets = sample(rng, to_sounds, to_pictures)
 
     models = [am.DiagonalAROMA(), am.FactoredAROMA(), am.FullAROMA()]
     accuracy: dict[int, dict[str, float]] = {}
-    for n_seen in (10, 100, 1_000, N_TRIPLETS):
-        accuracy[n_seen] = {}
+    for n in (10, 100, 1_000, N_TRIPLETS):
+        accuracy[n] = {}
         for model in models:
-            model.fit_triplets(triplets[:n_seen], sounds, pictures)
-            share = model.triplet_accuracy(new_triplets, new_sounds, new_pictures)
-            accuracy[n_seen][type(model).__name__] = share
+            model.fit_triplets(triplets[:n], sounds, pictures)
+            accuracy[n][type(model).__name__] = model.triplet_accuracy(
+                validation_triplets, validation_sounds, validation_pictures
+            )
 
-    print(f"W is {' x '.join(map(str, models[0].W_.shape))}; share of new judgements foreseen (chance: 0.5)\n")
-    print(f"{'judgements':>10}" + "".join(f"{name:>15}" for name in accuracy[N_TRIPLETS]))
-    for n_seen, row in accuracy.items():
-        print(f"{n_seen:10,}" + "".join(f"{share:15.3f}" for share in row.values()))
+    print(f"W is {' x '.join(map(str, models[0].W_.shape))}; accuracy on validation triplets (chance: 0.5)\n")
+    print(f"{'triplets':>10}" + "".join(f"{name:>15}" for name in accuracy[N_TRIPLETS]))
+    for n, row in accuracy.items():
+        print(f"{n:10,}" + "".join(f"{value:15.3f}" for value in row.values()))
     return accuracy
 
 
-def judged_things(rng: np.random.Generator, of_sounds: NDArray, of_pictures: NDArray) -> tuple[NDArray, ...]:
-    """Make sounds and pictures, and triplets of them with the picture that shares the sound's traits first."""
-    sound_traits, picture_traits = rng.normal(size=(N_SOUNDS, N_TRAITS)), rng.normal(size=(N_PICTURES, N_TRAITS))
+def sample(rng: np.random.Generator, to_sounds: NDArray, to_pictures: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Return sounds, pictures and triplets that prefer the picture with the larger latent inner product."""
+    latent_sounds, latent_pictures = rng.normal(size=(N_SOUNDS, N_LATENT)), rng.normal(size=(N_PICTURES, N_LATENT))
     queries = rng.integers(N_SOUNDS, size=N_TRIPLETS)
-    two_pictures = rng.integers(N_PICTURES, size=(N_TRIPLETS, 2))
-    agreement = np.einsum("it,ijt->ij", sound_traits[queries], picture_traits[two_pictures])
-    two_pictures = np.take_along_axis(two_pictures, np.argsort(-agreement, axis=1), axis=1)
-    return (
-        with_noise(rng, sound_traits @ of_sounds),
-        with_noise(rng, picture_traits @ of_pictures),
-        np.column_stack([queries, two_pictures]),
-    )
+    pairs = rng.integers(N_PICTURES, size=(N_TRIPLETS, 2))
+    relevance = np.einsum("it,ijt->ij", latent_sounds[queries], latent_pictures[pairs])
+    pairs = np.take_along_axis(pairs, np.argsort(-relevance, axis=1), axis=1)
+    sounds, pictures = noisy(rng, latent_sounds @ to_sounds), noisy(rng, latent_pictures @ to_pictures)
+    return sounds, pictures, np.column_stack([queries, pairs])
 
 
-def with_noise(rng: np.random.Generator, rows: NDArray) -> NDArray:
-    """Give rows of unit norm, the scale that r = 1 is meant for."""
-    rows = rows + NOISE * rng.normal(size=rows.shape)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+def noisy(rng: np.random.Generator, X: NDArray) -> NDArray:
+    """Return the rows with noise, scaled to unit norm, for which the default r = 1 is suitable."""
+    X = X + NOISE * rng.normal(size=X.shape)
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Write docstrings of your Python as text files, a folder for each module: something to try the command line on.
+"""Write docstrings of the standard library as text files, one folder per module, as data for the command line.
 
     python examples/docstring_folder.py FOLDER
 
-Takes the modules of the standard library with most docstrings, as many as 24, and up to 60 docstrings of each.
+Uses the 24 modules with most docstrings, and up to 60 docstrings of each.
 """
 
 import sys
@@ -11,23 +11,24 @@ from pathlib import Path
 
 import aromatch as am
 
-N_MODULES, N_EACH, SHORTEST = 24, 60, 80
+N_MODULES, N_PER_MODULE, MIN_LENGTH = 24, 60, 80
 
 
 def main(folder="docstrings"):
-    corpus = am.datasets.load_stdlib(verbose=False)
-    sizes = Counter(corpus.labels.tolist())
-    modules = sorted(sizes, key=lambda name: (-sizes[name], name))[:N_MODULES]
-    written = {module: {} for module in modules}
-    for text, module, name in zip(corpus.texts, corpus.labels.tolist(), corpus.names, strict=True):
-        if module in written and len(written[module]) < N_EACH and len(text) >= SHORTEST:
-            written[module][name] = text
-    for module, texts in written.items():
-        place = Path(folder, module)
-        place.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (place / f"{name}.txt").write_text(text, encoding="utf-8")
-    n_files = sum(map(len, written.values()))
+    corpus = am.datasets.load_stdlib()
+    labels = corpus.labels.tolist()
+    sizes = Counter(labels)
+    modules = sorted(sizes, key=lambda module: (-sizes[module], module))[:N_MODULES]
+    texts = {module: {} for module in modules}
+    for text, module, name in zip(corpus.texts, labels, corpus.names, strict=True):
+        if module in texts and len(texts[module]) < N_PER_MODULE and len(text) >= MIN_LENGTH:
+            texts[module][name] = text
+    for module, docstrings in texts.items():
+        path = Path(folder, module)
+        path.mkdir(parents=True, exist_ok=True)
+        for name, text in docstrings.items():
+            (path / f"{name}.txt").write_text(text, encoding="utf-8")
+    n_files = sum(map(len, texts.values()))
     print(f"wrote {n_files:,} files to {folder}")
     return n_files
 

@@ -1,9 +1,9 @@
-"""Several classes at once: the objects are the classes, and W is a linear classifier learned as one matrix.
+"""Multiclass classification: the objects are the classes, and W is a linear classifier.
 
-With the classes as unit vectors, ``q'Wp`` is the score of class p for the features q, column p of W is its weight
-vector, and a triplet says "for this image, its own class is better than that one". The answer is the class with the
-highest score. Logistic regression, which sees the same rows and learns a matrix of the same size, stands beside it;
-its C is chosen by cross-validation on the training part, AROMA keeps its default settings.
+Classes are unit vectors, so ``q'Wp`` is the score of class p for the features q, and column p of W its weight vector.
+A triplet states that the class of an image is better than another class; the prediction is the class with the highest
+score. The baseline is logistic regression on the same rows, with C selected by cross-validation on the training rows;
+AROMA has its default parameters.
 """
 
 import numpy as np
@@ -25,19 +25,17 @@ def main(seed: int = 0) -> dict[str, float]:
     triplets = am.triplets.from_labels(y, N_TRIPLETS, random_state=seed, y_objects=classes)
 
     accuracy = {}
-    for learner in (am.DiagonalAROMA(), am.FactoredAROMA()):
-        learner.fit_triplets(triplets, X, objects)
-        answers = classes[learner.similarity(X_test, objects).argmax(axis=1)]
-        accuracy[type(learner).__name__] = float(np.mean(answers == y_test))
-    rival = GridSearchCV(LogisticRegression(max_iter=3000), {"C": [0.1, 1, 10, 100, 1000]}, cv=5).fit(X, y)
-    accuracy["LogisticRegression"] = float(rival.score(X_test, y_test))
+    for model in (am.DiagonalAROMA(), am.FactoredAROMA()):
+        model.fit_triplets(triplets, X, objects)
+        predicted = classes[model.similarity(X_test, objects).argmax(axis=1)]
+        accuracy[type(model).__name__] = float(np.mean(predicted == y_test))
+    baseline = GridSearchCV(LogisticRegression(max_iter=3000), {"C": [0.1, 1, 10, 100, 1000]}, cv=5).fit(X, y)
+    accuracy["LogisticRegression"] = float(baseline.score(X_test, y_test))
 
-    print(
-        f"{len(classes)} classes, {len(y):,} images to learn from, {len(y_test):,} held out, {N_TRIPLETS:,} triplets\n"
-    )
+    print(f"{len(classes)} classes, {len(y):,} training and {len(y_test):,} test images, {N_TRIPLETS:,} triplets\n")
     print(f"{'':20}accuracy")
-    for name, share in accuracy.items():
-        print(f"{name:20}{share:8.3f}")
+    for name, value in accuracy.items():
+        print(f"{name:20}{value:8.3f}")
     return accuracy
 
 
