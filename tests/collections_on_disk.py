@@ -1,4 +1,4 @@
-"""Small collections in files, for tests of the tasks and of the command line."""
+"""Small collections in files, for tests of the workflows and the command line."""
 
 import json
 
@@ -13,7 +13,7 @@ COMMON = ["thing", "case", "place", "number", "point", "week"]
 
 
 def texts_and_labels(n_each=30, seed=0):
-    """Texts of two words of their class and three that all share, and their classes."""
+    """Return texts of two words of their class and three common words, and their labels."""
     rng = np.random.default_rng(seed)
     labels = np.repeat(list(WORDS), n_each)
     texts = [" ".join([*rng.choice(WORDS[label], 2), *rng.choice(COMMON, 3)]) for label in labels]
@@ -21,7 +21,7 @@ def texts_and_labels(n_each=30, seed=0):
 
 
 def write_folder(folder, n_each=30, seed=0):
-    """Write a folder of text files, a folder for each label; give it."""
+    """Write text files, one folder per label; return the top folder."""
     texts, labels = texts_and_labels(n_each, seed)
     for number, (text, label) in enumerate(zip(texts, labels, strict=True)):
         place = folder / label
@@ -31,13 +31,13 @@ def write_folder(folder, n_each=30, seed=0):
 
 
 def write_jsonl(path, records):
-    """Write a line of JSON for each record; give the path."""
+    """Write one line of JSON per record; return the path."""
     path.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
     return path
 
 
 def write_search(folder, n_each=20, n_queries=36, seed=0):
-    """Write a corpus, queries and qrels in the form of BEIR; a query wants all texts of its class."""
+    """Write a corpus, queries and qrels in BEIR format; the texts of the class of a query are relevant."""
     texts, labels = texts_and_labels(n_each, seed)
     write_jsonl(
         folder / "corpus.jsonl", [{"_id": f"d{at}", "title": "", "text": text} for at, text in enumerate(texts)]
@@ -60,7 +60,7 @@ def write_search(folder, n_each=20, n_queries=36, seed=0):
 
 
 def write_vectors(path, n_each=30, width=12, seed=0):
-    """Write a csv file of labelled rows with very different units; give the path."""
+    """Write a csv file of labelled rows with features of different scales; return the path."""
     rng = np.random.default_rng(seed)
     names = ["a", "b", "c"]
     centres = rng.normal(size=(3, width))

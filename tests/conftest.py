@@ -1,6 +1,6 @@
-"""What holds for all tests."""
+"""Settings of all tests."""
 
 import signal
 
-# A shell starts what it runs in the background with interrupts ignored, and CI may be run so; some tests send one.
+# Shells ignore SIGINT in background jobs, as CI may; some tests send one.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""Rows in groups, for the tests of what is learned from judgements of them."""
+"""Rows sampled around group centres, as data for tests of learners."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from aromatch.evaluation import evaluate_retrieval
 
 
 def groups(n_rows=400, n_groups=8, width=40, spread=0.5, decay=np.inf):
-    """Rows around centres, and test rows around the same ones; with a decay, the first features are mostly noise."""
+    """Return training and test rows around the same centres, with labels; a decay adds noise to the first features."""
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(n_groups, width)) / np.sqrt(width)
     y = np.arange(2 * n_rows) % n_groups
@@ -14,10 +14,10 @@ def groups(n_rows=400, n_groups=8, width=40, spread=0.5, decay=np.inf):
     return X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:]
 
 
-# Rows that need a metric: what tells the groups apart is in the quiet features.
+# Rows that need a learned metric: the informative features have the least noise.
 NOISY = {"n_rows": 1_000, "width": 100, "spread": 1.0, "decay": 30}
 
 
 def quality(model, X_test, y_test):
-    """How well a model retrieves rows of the same group."""
+    """Return the mAP of retrieving rows of the same group."""
     return evaluate_retrieval(model, X_test, y_test).mean_average_precision

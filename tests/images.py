@@ -1,4 +1,4 @@
-"""Small images for the tests of image features."""
+"""Small images for tests of image features."""
 
 import io
 
@@ -9,7 +9,7 @@ from aromatch.features import PatchDescriptors
 
 
 def photographs(n, seed=0, size=(40, 48)):
-    """Random textures: smooth or rough, in some colour."""
+    """Return random colour textures of different scales."""
     rng = np.random.default_rng(seed)
     images = []
     for at in range(n):

@@ -1,4 +1,4 @@
-"""The paper's algorithms as NumPy loops, written straight from its figures: the oracle of the compiled ones."""
+"""NumPy implementations of the paper's algorithms, after its figures: the reference for the compiled kernels."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 @dataclass
 class Outcome:
-    """Matrices after the last triplet, and what was counted on the way."""
+    """Final matrices, and the margins, variances and counts of all rounds."""
 
     matrices: dict
     margins: list = field(default_factory=list)
@@ -27,7 +27,7 @@ def rounds(triplets, Q, P, weights):
 
 
 def note(outcome, margin, variance, rule, q, p, w):
-    """Count the round; say whether the paper's rule asks for an update that could change something."""
+    """Record the round; return whether the rule of the paper requires an update that can change the model."""
     outcome.margins.append(margin)
     outcome.variances.append(variance)
     outcome.n_mistakes += margin <= 0
@@ -93,10 +93,9 @@ def f_aroma(
 
 
 def joint_minimiser(Omega0, Lambda0, q, p, r):
-    """The stationary point of (11) with Tr(inv(Lambda0) Lambda) = m, its one scalar found by bisection.
+    """Return the stationary point of (11) with Tr(inv(Lambda0) Lambda) = m, by root finding in one scalar.
 
-    Given ``lam = q'Lambda q``, setting the gradients to zero gives both matrices; the right lam is the one that
-    they give back.
+    Given ``lam = q'Lambda q``, setting the gradients to zero determines both matrices; the solution reproduces lam.
     """
     m, n = len(q), len(p)
     inverse_Omega, inverse_Lambda = np.linalg.inv(Omega0), np.linalg.inv(Lambda0)

@@ -1,4 +1,4 @@
-"""Logs of a made-up team: a search by the cosine, whose results people judge or click by groups that they know."""
+"""Simulated logs of judgements or clicks on the results of a cosine search; relevance is group membership."""
 
 import json
 
@@ -8,7 +8,7 @@ from grouped_rows import groups
 
 
 def write_log(folder, n_lists=240, kind="judgements", wrong=0.0, seed=0, spread=0.6):
-    """Write objects.npz, queries.npz and log.jsonl; give the arguments of a trial."""
+    """Write objects.npz, queries.npz and log.jsonl; return the arguments of a trial."""
     n = 600
     X, y, X_test, y_test = groups(n_rows=n, n_groups=12, width=24, spread=spread, decay=6)
     generator = np.random.default_rng(seed)
@@ -21,13 +21,13 @@ def write_log(folder, n_lists=240, kind="judgements", wrong=0.0, seed=0, spread=
         is_good = (y[top] == y_test[query]) ^ (generator.random(10) < wrong)
         names = [f"o{row}" for row in top]
         if kind == "judgements":
-            told = {
+            feedback = {
                 "good": [one for one, good in zip(names, is_good, strict=True) if good],
                 "bad": [one for one, good in zip(names, is_good, strict=True) if not good],
             }
         else:
-            told = {"shown": names, "clicked": names[int(is_good.argmax())] if is_good.any() else None}
-        lines.append(json.dumps({"query": f"q{query}", **told, "time": time}))
+            feedback = {"shown": names, "clicked": names[int(is_good.argmax())] if is_good.any() else None}
+        lines.append(json.dumps({"query": f"q{query}", **feedback, "time": time}))
     (folder / "log.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return {
         "data": str(folder / "objects.npz"),

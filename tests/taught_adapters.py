@@ -1,4 +1,4 @@
-"""Objects in clusters, and an adapter that people teach their classes."""
+"""Clustered objects, and adapters trained with feedback by cluster."""
 
 import numpy as np
 from scipy import sparse
@@ -7,7 +7,7 @@ CONTAINERS = [np.asarray, sparse.csr_array]
 
 
 def clusters(n_each=12, n_clusters=4, width=8, spread=0.5, seed=0):
-    """Rows around random centres, and the number of their centre."""
+    """Return rows around random centres and the indices of their centres."""
     generator = np.random.default_rng(seed)
     centres = generator.normal(size=(n_clusters, width))
     y = np.repeat(np.arange(n_clusters), n_each)
@@ -15,7 +15,7 @@ def clusters(n_each=12, n_clusters=4, width=8, spread=0.5, seed=0):
 
 
 def taught(adapter, X, y, rows, seed=0, clicks=True):
-    """Search for some rows and judge what is found by classes, with a click now and then."""
+    """Search for some rows and judge or click the results by class; return the feedback."""
     generator = np.random.default_rng(seed)
     log = []
     for number, row in enumerate(rows):
@@ -32,7 +32,7 @@ def taught(adapter, X, y, rows, seed=0, clicks=True):
 
 
 def convinced(adapter):
-    """Let an adapter have seen that what it learns helps."""
+    """Return the adapter after simulated feedback that raises its correction weight above 0.9."""
     generator = np.random.default_rng(0)
     for _ in range(100):
         base, learned = generator.normal(size=(2, 6))

@@ -1,6 +1,6 @@
 """Cases whose results are frozen in frozen.npz, to the bit.
 
-When names of the package change, edit the calls here; frozen.npz stays as it is. A case gives a flat dict of arrays.
+If public names change, edit the calls here and keep frozen.npz. A case returns a flat dict of arrays.
 """
 
 import json
@@ -40,7 +40,7 @@ def case(name, function=None):
 
 
 def run(name):
-    """Run a case with one thread; give its arrays."""
+    """Run a case with one thread; return its arrays."""
     with threadpool_limits(1):
         found = CASES[name]()
     flat = {}
@@ -59,7 +59,7 @@ def run(name):
 
 
 def platform():
-    """Return what decides the last bits: the kernels of BLAS and the versions of the numerical libraries."""
+    """Return what the last bits depend on: the BLAS kernels and the versions of the numerical libraries."""
     kernels = sorted({info["architecture"] for info in threadpool_info() if "architecture" in info})
     return {"blas": kernels, **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")}}
 
@@ -68,7 +68,7 @@ def platform():
 
 
 def labelled(n=60, width=14, n_classes=4, seed=0, container=np.asarray):
-    """Give rows around centres, about of unit norm, and their labels; sparse ones have many zeros."""
+    """Return rows of about unit norm around centres, and their labels; sparse rows have many zeros."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     X = (rng.normal(size=(n_classes, width))[y] + rng.normal(size=(n, width))) / np.sqrt(2 * width)
@@ -78,7 +78,7 @@ def labelled(n=60, width=14, n_classes=4, seed=0, container=np.asarray):
 
 
 def two_spaces(m=16, n=13, n_triplets=240, seed=1, container=np.asarray):
-    """Give queries and objects of different widths, and triplets by a random truth."""
+    """Return queries and objects of different widths, and triplets of a random bilinear score."""
     rng = np.random.default_rng(seed)
     Q, P = rng.normal(size=(40, m)) / np.sqrt(m), rng.normal(size=(50, n)) / np.sqrt(n)
     if container is not np.asarray:
@@ -92,13 +92,13 @@ def two_spaces(m=16, n=13, n_triplets=240, seed=1, container=np.asarray):
 
 
 def one_space(n_triplets=240, seed=2, container=np.asarray, **settings):
-    """Give rows, no other objects, and triplets from their labels."""
+    """Return rows, None for the objects, and triplets from labels."""
     X, y = labelled(seed=seed, container=container, **settings)
     return X, None, am.triplets.from_labels(y, n_triplets, random_state=seed)
 
 
 def weights(n, seed=3):
-    """Give weights, some of them zero."""
+    """Return weights, some of them zero."""
     found = np.random.default_rng(seed).uniform(0.1, 2.5, n)
     found[::7] = 0
     return found
@@ -115,7 +115,7 @@ DATA = {
 }
 
 
-# -- what a model shows -----------------------------------------------------------------------------------------------
+# -- outputs of a model -----------------------------------------------------------------------------------------------
 
 ATTRIBUTES = (
     "W_", "Sigma_", "Omega_", "Lambda_", "M_", "L_", "signs_", "coef_", "intercept_", "S_", "lam_", "denoised_",
@@ -124,7 +124,7 @@ ATTRIBUTES = (
 
 
 def attributes(model):
-    """Give what the model has learned, by its public attributes."""
+    """Return the fitted public attributes of the model."""
     found = {name: getattr(model, name) for name in ATTRIBUTES if hasattr(model, name)}
     counts = [
         getattr(model, f"n_{one}_") for one in ("triplets_seen", "updates", "mistakes") if hasattr(model, f"n_{one}_")
@@ -133,7 +133,7 @@ def attributes(model):
 
 
 def scores(model, Q, P, triplets):
-    """Give all kinds of scores of a few rows, and probabilities of a calibrated copy."""
+    """Return all scores of a few rows, and the probabilities of a calibrated copy."""
     objects = Q if P is None else P
     pairs = triplets[:10, :2]
     found = {
@@ -153,7 +153,7 @@ def scores(model, Q, P, triplets):
 
 
 def judgements(model, Q, P, triplets):
-    """Learn some triplets one at a time; give what the model thought of each."""
+    """Learn some triplets one at a time; return the results."""
     objects = Q if P is None else P
     rows = []
     for number, (query, good, bad) in enumerate(triplets):
@@ -164,7 +164,7 @@ def judgements(model, Q, P, triplets):
 
 
 def written(model):
-    """Give the arrays of the model's file."""
+    """Return the arrays of the model file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         model.save(path)
@@ -172,7 +172,7 @@ def written(model):
 
 
 def reloaded(model):
-    """Give the model as it comes back from a file."""
+    """Return the model after saving and loading."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         model.save(path)
@@ -180,7 +180,7 @@ def reloaded(model):
 
 
 def prefixed(prefix, found):
-    """Give the same with longer names."""
+    """Return the same arrays with prefixed names."""
     return {f"{prefix}.{name}": value for name, value in found.items()}
 
 
@@ -296,7 +296,7 @@ def grow_and_forget(make, data):
 
 
 def written_state(make, data):
-    """Learn triplets and give the arrays of the file."""
+    """Learn triplets and return the arrays of the model file."""
     Q, P, triplets = DATA[data]()
     model = make().fit_triplets(triplets[:150], Q, P).calibrate(triplets[150:220], Q, P)
     return written(model)
@@ -351,13 +351,13 @@ LABEL_LEARNERS = {
 
 
 def named_classes(settings):
-    """Give rows and the names of their classes."""
+    """Return rows and the names of their classes."""
     X, y = labelled(seed=6, **settings)
     return X, CLASS_NAMES[y]
 
 
 def learn_labels(make, settings):
-    """Learn from labels; give what was learned, scores and the mean average precision."""
+    """Learn from labels; return fitted attributes, scores and the mAP."""
     X, y = named_classes(settings)
     model = make().fit(X, y)
     triplets = am.triplets.from_labels(y, 120, random_state=7)
@@ -416,7 +416,7 @@ for _name, (_settings, _rows) in AROWS.items():
 
 
 def grouped(n_triplets=2_500, **settings):
-    """Give rows in groups with noisy first features, triplets that name each row often, and labels."""
+    """Return grouped rows with noisy first features, triplets that contain each row often, and labels."""
     rng = np.random.default_rng(11)
     n, n_groups, width = 120, 6, 16
     y = np.arange(n) % n_groups
@@ -448,7 +448,7 @@ def moment_denoise_two_spaces():
 
 @case("state-moment-denoise")
 def moment_denoise_state():
-    """Give the file of a model that denoises, and of what it settles on."""
+    """Return the arrays of the files of a denoising model and of its finalized copy."""
     X, triplets, _ = grouped()
     model = am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X)
     return written(model) | prefixed("settled", written(model.settled()))
@@ -456,7 +456,7 @@ def moment_denoise_state():
 
 @case("moment-merge")
 def moment_merge():
-    """Merge models of parts of the triplets."""
+    """Merge models of disjoint triplets."""
     Q, P, triplets = two_spaces()
     found = {}
     for name, settings in (("plain", {}), ("auto", {"lam": "auto"}), ("r", {"r": 3.0})):
@@ -470,7 +470,7 @@ def moment_merge():
 
 @case("moment-settled")
 def moment_settled():
-    """Settle models, and learn on."""
+    """Finalize models, and continue training."""
     Q, P, triplets = two_spaces()
     found = {}
     for name, settings in (("auto", {"lam": "auto"}), ("r", {"r": 3.0}), ("plain", {})):
@@ -484,7 +484,7 @@ def moment_settled():
 
 
 def shown(model, X, prefix):
-    """Give a projection as it is, with a few of its scores."""
+    """Return the arrays of an embedding and a few of its scores."""
     found = attributes(model) | {"similarity": model.similarity(X[:4], X[-6:]), "transform": model.transform(X[:3])}
     return prefixed(prefix, found | {"pair_score": model.pair_score(X, None, np.arange(16).reshape(8, 2))})
 
@@ -517,7 +517,7 @@ def project_touched():
 
 @case("state-project")
 def project_state():
-    """Give the file of a projection."""
+    """Return the arrays of the file of an embedding."""
     X, y = labelled(seed=12)
     return written(am.MomentAROMA().fit(X, y).project("symmetric", 5))
 
@@ -539,7 +539,7 @@ def refine():
 
 @case("spectral")
 def spectral():
-    """Project by the graph of the judgements."""
+    """Embed by the triplet graph."""
     X, triplets, _ = grouped()
     found = shown(am.spectral_projection(triplets, X), X, "auto")
     found |= shown(am.spectral_projection(triplets, X, lam=0.5, rank=3, normalize=True), X, "given")
@@ -551,7 +551,7 @@ def spectral():
 
 @case("best-projection")
 def best_projection():
-    """Choose and refine a projection: dense, sparse, two collections, and few triplets."""
+    """Select and refine an embedding: dense, sparse, two collections, and few triplets."""
     X, triplets, _ = grouped()
     found = shown(am.best_projection(triplets, X, random_state=3), X, "dense")
     other = np.column_stack([triplets[:, 0], len(X) - 1 - triplets[:, 1:]])
@@ -613,7 +613,7 @@ for _name, (_learner, _knows) in SEARCHED.items():
 
 @case("low-rank")
 def low_rank():
-    """Cut models to a rank."""
+    """Project models to few components."""
     found = {}
     for name in ("diagonal", "diagonal-touched", "moment"):
         make, data = TRIPLET_LEARNERS[name]
@@ -650,7 +650,7 @@ def explain():
 
 @case("suggest-comparisons")
 def suggest_comparisons():
-    """Choose comparisons by models that know how sure they are, and by one that does not."""
+    """Select comparisons with models with and without standard deviations."""
     found = {}
     for name in ("diagonal", "factored-csr", "moment", "oasis"):
         make, data = TRIPLET_LEARNERS[name]
@@ -664,13 +664,13 @@ def suggest_comparisons():
 
 
 def collection(container=np.asarray):
-    """Give objects, queries near to them, and groups of both."""
+    """Return objects, queries near them, and the groups of both."""
     X, y = labelled(140, width=16, n_classes=5, seed=13, container=container)
     return X[:90], X[90:], y[:90], y[90:]
 
 
 def feedback(adapter, queries, wanted, groups, start):
-    """Judge some lists and click in some."""
+    """Judge some result lists and click in others."""
     for number in range(start, start + 16):
         query = queries[[number]]
         ids = adapter.search(query, 8).ids[0]
@@ -682,7 +682,7 @@ def feedback(adapter, queries, wanted, groups, start):
 
 
 def adapted(adapter, queries, prefix):
-    """Give what an adapter finds and says of itself."""
+    """Return search results and diagnostics of an adapter."""
     ids, values = adapter.search(queries[-8:], 6)
     found = {
         "ids": ids,
@@ -699,7 +699,7 @@ def adapted(adapter, queries, prefix):
 
 
 def use_adapter(container, base):
-    """Search, judge, click, add, remove, and go on after a file."""
+    """Search, judge, click, add, remove, and continue after saving and loading."""
     X, queries, groups, wanted = collection(container)
     adapter = search.Adapter(X[:80], base=base, random_state=0)
     found = adapted(adapter, queries, "new")
@@ -727,7 +727,7 @@ for _name, _container, _base in (
 
 @case("state-adapter")
 def adapter_state():
-    """Give the file of an adapter."""
+    """Return the arrays of the file of an adapter."""
     X, queries, groups, wanted = collection(sparse.csr_array)
     adapter = search.Adapter(X, random_state=0)
     feedback(adapter, queries, wanted, groups, 0)
@@ -739,7 +739,7 @@ def adapter_state():
 
 
 def compared(found, prefix):
-    """Give triplets, weights and the report."""
+    """Return triplets, weights and the report."""
     report = found.report
     names = ("n_read", "n_judged", "n_drawn", "n_unknown", "n_duplicates", "n_contradictions", "n_given_up")
     return prefixed(
@@ -754,7 +754,7 @@ def compared(found, prefix):
 
 @case("triplets-labels")
 def triplets_labels():
-    """Draw triplets from labels."""
+    """Sample triplets from labels."""
     y = np.random.default_rng(14).integers(5, size=70)
     streamed = np.concatenate(list(am.triplets.stream_from_labels(y, 60, random_state=2)))
     return {
@@ -791,7 +791,7 @@ def triplets_clicks():
 
 @case("triplets-sessions")
 def triplets_sessions():
-    """Draw triplets from sessions."""
+    """Sample triplets from sessions."""
     rng = np.random.default_rng(17)
     sessions = [rng.integers(25, size=rng.integers(2, 9)).tolist() for _ in range(50)]
     found = compared(am.triplets.from_sessions(sessions, 25, 120, random_state=0), "plain")
@@ -801,7 +801,7 @@ def triplets_sessions():
 
 
 def retrieved(report, prefix):
-    """Give a report of retrieval."""
+    """Return a retrieval report."""
     ks = sorted(report.precision)
     found = {
         "precision": [report.precision[k] for k in ks],
@@ -862,7 +862,7 @@ def bounds():
 
 @case("gaussian")
 def matrix_gaussian():
-    """Compute densities, divergences and draws of a matrix Gaussian."""
+    """Compute densities, divergences and samples of a matrix Gaussian."""
     rng = np.random.default_rng(21)
     W, W0 = rng.normal(size=(2, 4, 3))
 
@@ -890,7 +890,7 @@ COMMON = ["thing", "case", "place", "number", "point", "week"]
 
 
 def texts_and_labels(n_each, seed=0):
-    """Give texts of two words of their class and three that all share, and their classes."""
+    """Return texts of two words of their class and three common words, and their labels."""
     rng = np.random.default_rng(seed)
     labels = np.repeat(list(WORDS), n_each)
     texts = [" ".join([*rng.choice(WORDS[label], 2), *rng.choice(COMMON, 3)]) for label in labels]
@@ -899,7 +899,7 @@ def texts_and_labels(n_each, seed=0):
 
 @case("text-features")
 def text_features():
-    """Make rows from texts."""
+    """Compute text features."""
     texts, labels = texts_and_labels(8)
     found = {}
     for name, y, settings in (
@@ -919,7 +919,7 @@ def text_features():
 
 @case("datasets-synthetic")
 def synthetic():
-    """Draw synthetic rows."""
+    """Sample synthetic rows."""
     found = {}
     for name in ("make_independent_features", "make_correlated_features"):
         for prefix, settings in (("plain", {}), ("strong", {"strength": 30.0, "signal": 0.8})):
@@ -937,7 +937,7 @@ KEPT_TEXTS = ("id", "query", "object")
 
 
 def flattened(value, path="", into=None):
-    """Give the leaves of JSON by their path, without the places in lists."""
+    """Return the leaves of JSON by path, without list indices."""
     into = {} if into is None else into
     if isinstance(value, dict):
         for name, one in value.items():
@@ -952,7 +952,7 @@ def flattened(value, path="", into=None):
 
 
 def numbers(report):
-    """Give the numbers of a report, None as not a number, and the texts that are compared."""
+    """Return the numbers of a report, None as NaN, and the texts to compare."""
     found = {}
     for path, values in flattened(report).items():
         kinds = {type(one) for one in values}
@@ -965,13 +965,13 @@ def numbers(report):
 
 
 class Terminal:
-    """A folder to run commands in."""
+    """Folder in which commands run."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
 
     def __call__(self, *arguments):
-        """Run a command with --json; give its numbers."""
+        """Run a command with --json; return its numbers."""
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         command = [sys.executable, "-m", "aromatch", *arguments, "--json"]
         done = subprocess.run(
@@ -982,7 +982,7 @@ class Terminal:
         return numbers(json.loads(done.stdout))
 
     def together(self, **commands):
-        """Run commands that do not need each other at the same time; give their numbers under their names."""
+        """Run independent commands concurrently; return their numbers by name."""
         with ThreadPoolExecutor(4) as pool:
             running = {name: pool.submit(self, *arguments) for name, arguments in commands.items()}
         return {f"{name}.{key}": value for name, one in running.items() for key, value in one.result().items()}
@@ -996,7 +996,7 @@ class Terminal:
 
 
 def command_line(name):
-    """Register a case that gets a terminal in a new folder."""
+    """Register a case that receives a terminal in a new folder."""
 
     def register(function):
         def run_in_folder():
@@ -1011,14 +1011,14 @@ def command_line(name):
 
 
 def write_notes(terminal):
-    """Write a folder of texts, a folder for each label."""
+    """Write text files, one folder per label."""
     texts, labels = texts_and_labels(20)
     for number, (text, label) in enumerate(zip(texts, labels, strict=True)):
         terminal.write(f"notes/{label}/{number:03}.txt", [f"Note {number}", "", text])
 
 
 def write_vectors(terminal):
-    """Write labelled rows with very different units."""
+    """Write labelled rows with features of different scales."""
     rng = np.random.default_rng(23)
     centres = rng.normal(size=(3, 8))
     lines = ["id,label," + ",".join(f"f{at}" for at in range(8))]
@@ -1047,7 +1047,7 @@ def write_search(terminal):
 
 
 def file_arrays(path, names):
-    """Give some arrays of an npz file."""
+    """Return some arrays of an npz file."""
     with np.load(path) as found:
         return {name: found[name] for name in names}
 
@@ -1071,7 +1071,7 @@ def cli_diagonal(terminal):
 
 @command_line("cli-labels-factored")
 def cli_factored(terminal):
-    """Train on vectors with labels; evaluate and search like a row."""
+    """Train on labelled vectors; evaluate and search for objects similar to a row."""
     write_vectors(terminal)
     options = ["--learner", "factored", "--draws", "300", "--hold-out", "0.3", "--r", "0.5"]
     found = prefixed("train", terminal("train", "rows.csv", "-o", "model", *options))
@@ -1082,7 +1082,7 @@ def cli_factored(terminal):
 
 @command_line("cli-labels-auto")
 def cli_auto(terminal):
-    """Let the learner be chosen."""
+    """Train with the learner selected by validation."""
     write_vectors(terminal)
     found = prefixed("train", terminal("train", "rows.csv", "-o", "model", "--draws", "600", "--hold-out", "0.2"))
     return found | prefixed("eval", terminal("eval", "model"))
@@ -1143,7 +1143,7 @@ for line in sys.stdin:
 
 @command_line("cli-ask")
 def cli_ask(terminal):
-    """Ask a program, and replay its answers."""
+    """Ask a judge program, and replay its answers."""
     write_notes(terminal)
     terminal.write("judge.py", [JUDGE])
     terminal("train", "notes", "-o", "model", "--learner", "diagonal", "--draws", "100", "--terms", "15")
@@ -1157,7 +1157,7 @@ def cli_ask(terminal):
 
 @command_line("cli-trial")
 def cli_trial(terminal):
-    """Try all ways to search on a log of judgements, and on one of clicks."""
+    """Run trials on a log of judgements and on a log of clicks."""
     rng = np.random.default_rng(25)
     n, n_groups, width = 200, 8, 12
     y = np.arange(2 * n) % n_groups

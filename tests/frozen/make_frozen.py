@@ -1,13 +1,13 @@
-"""Write frozen.npz: the results of all cases as they are now."""
+"""Write frozen.npz: the current results of all cases."""
 
 import os
 from pathlib import Path
 
 
 def main():
-    """Run all cases and write the file beside this one."""
+    """Run all cases and write frozen.npz and platform.json to this folder."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"  # before anything loads NumPy
+        os.environ[name] = "1"  # before NumPy is imported
     import json
 
     import numpy as np

@@ -9,7 +9,7 @@ import pytest
 from frozen.cases import CASES, platform, run
 
 FOLDER = Path(__file__).parent
-# Cases whose bits changed on purpose, with the tolerance that remains and the reason.
+# Cases whose bits changed intentionally: tolerance and reason.
 CHANGED = {}
 # Parts of frozen results whose method was removed on purpose.
 REMOVED = {"probability_above"}
@@ -36,7 +36,7 @@ def difference(found, expected, tolerance):
     if tolerance and found.dtype.kind == "f":
         same = np.allclose(found, expected, rtol=tolerance, atol=tolerance / 100, equal_nan=True)
     elif tolerance and not IS_SAME_PLATFORM:
-        return None  # ranks and counts may change with the last bits of scores
+        return None  # ranks and counts can depend on the last bits of scores
     else:
         same = found.dtype == expected.dtype and np.array_equal(found, expected, equal_nan=found.dtype.kind == "f")
     if not same:
