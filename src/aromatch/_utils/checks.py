@@ -99,7 +99,7 @@ def _is_missing(label: Any) -> bool:
         return True
 
 
-def class_numbers(
+def class_indices(
     labels: NDArray[Any], object_labels: NDArray[Any] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the class index of each label, with the same indices for queries and objects."""
@@ -110,18 +110,18 @@ def class_numbers(
             labels, object_labels = labels.astype(object), object_labels.astype(object)
         everything = np.concatenate([labels, object_labels])
     try:
-        numbers = np.unique(everything, return_inverse=True)[1].astype(np.int64, copy=False)
+        indices = np.unique(everything, return_inverse=True)[1].astype(np.int64, copy=False)
     except TypeError as error:
         names = "y" if object_labels is None else "y and y_objects"
         raise TypeError(f"{names} must be labels that sort with each other: {error}") from error
     if object_labels is None:
-        return numbers, numbers
-    return numbers[: len(labels)], numbers[len(labels) :]
+        return indices, indices
+    return indices[: len(labels)], indices[len(labels) :]
 
 
-def check_row_numbers(numbers: ArrayLike, name: str, width: int) -> NDArray[np.int64]:
+def check_row_indices(indices: ArrayLike, name: str, width: int) -> NDArray[np.int64]:
     """Return an (N, width) array of row indices as C-contiguous int64, uncopied if it is one."""
-    array = as_array(numbers, name)
+    array = as_array(indices, name)
     if array.shape == (0,):
         return np.empty((0, width), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != width:

@@ -26,18 +26,18 @@ from .checks import as_array
 
 MatrixLike: TypeAlias = Any  # arrays, lists, data frames, sparse matrices of any format
 Matrix: TypeAlias = Any  # a 2-D ndarray or a CSR matrix
-RowNumbers: TypeAlias = NDArray[np.int64]
+RowIndices: TypeAlias = NDArray[np.int64]
 
 _READ_IN_PLACE = (np.dtype(np.float32), np.dtype(np.float64))
 _NO_FLAGS = np.empty(0, dtype=np.uint8)
-_ROW_ZERO: list[RowNumbers] = [np.zeros(1, dtype=np.int64)]
+_ROW_ZERO: list[RowIndices] = [np.zeros(1, dtype=np.int64)]
 
 
 class ReadRows(NamedTuple):
     """Checked rows: a view of their matrix, their indices in it, and the largest ``|row|^2``."""
 
     view: RowView
-    numbers: list[RowNumbers]
+    indices: list[RowIndices]
     largest_square: float
 
 
@@ -96,30 +96,30 @@ def _are_in_range(indices: NDArray[Any], length: int) -> bool:
     return not len(indices) or bool(indices.min() >= 0 and indices.max() < length)
 
 
-def read_rows(X: Matrix, name: str, numbers: Sequence[RowNumbers]) -> ReadRows:
+def read_rows(X: Matrix, name: str, indices: Sequence[RowIndices]) -> ReadRows:
     """Check the rows of a matrix with these indices, which must be in range, and return a view.
 
     If the matrix cannot be read in place, the view is of a converted copy of the rows in use, and the returned indices
     refer to that copy.
     """
-    numbers = list(numbers)
-    original: RowNumbers | None = None
+    indices = list(indices)
+    original: RowIndices | None = None
     if not _is_read_in_place(X):
         check_structure(X, name)
-        X, numbers, original = _used_rows(X, numbers)
+        X, indices, original = _used_rows(X, indices)
         X = as_float64(X, name)
-    view, (code, row, largest) = _check(X, numbers)
+    view, (code, row, largest) = _check(X, indices)
     if code == NOT_CANONICAL:
         if original is None:
-            X, numbers, original = _used_rows(X, numbers)
-        view, (code, row, largest) = _check(_canonical(X), numbers)
+            X, indices, original = _used_rows(X, indices)
+        view, (code, row, largest) = _check(_canonical(X), indices)
     if code == NOT_FINITE:
         row = row if original is None else int(original[row])
         raise ValueError(f"{name} contains NaN or infinity in row {row}, expected finite numbers")
     if code == OUT_OF_RANGE:
         row = row if original is None else int(original[row])
         raise ValueError(f"{name} is not a valid CSR matrix: row {row} has indices outside 0 to {X.shape[1] - 1}")
-    return ReadRows(view, numbers, largest)
+    return ReadRows(view, indices, largest)
 
 
 def read_single_row(x: Any, name: str) -> tuple[RowView, float]:
@@ -203,9 +203,9 @@ def _is_read_in_place(X: Matrix) -> bool:
     return bool(contiguous and data.aligned and indices.aligned and indptr.aligned)
 
 
-def _used_rows(X: Matrix, numbers: list[RowNumbers]) -> tuple[Matrix, list[RowNumbers], RowNumbers]:
-    used, positions = np.unique(np.concatenate(numbers), return_inverse=True)
-    ends = np.cumsum([len(column) for column in numbers])[:-1]
+def _used_rows(X: Matrix, indices: list[RowIndices]) -> tuple[Matrix, list[RowIndices], RowIndices]:
+    used, positions = np.unique(np.concatenate(indices), return_inverse=True)
+    ends = np.cumsum([len(column) for column in indices])[:-1]
     return X[used], [np.ascontiguousarray(part) for part in np.split(positions, ends)], used
 
 
@@ -213,13 +213,13 @@ def _view(X: Matrix) -> RowView:
     return RowView.of_dense(X) if isinstance(X, np.ndarray) else RowView.of_csr(X.shape, X.data, X.indices, X.indptr)
 
 
-def _check(X: Matrix, numbers: list[RowNumbers]) -> tuple[RowView, tuple[int, int, float]]:
+def _check(X: Matrix, indices: list[RowIndices]) -> tuple[RowView, tuple[int, int, float]]:
     view = _view(X)
     # Marking the rows seen pays off for many indices, but would dominate a single triplet of a large matrix.
-    many = 4 * sum(map(len, numbers)) > X.shape[0]
+    many = 4 * sum(map(len, indices)) > X.shape[0]
     seen = np.zeros(X.shape[0], dtype=np.uint8) if many else _NO_FLAGS
     repairable, largest = (0, -1), 0.0
-    for column in numbers:
+    for column in indices:
         code, row, largest_here = check_rows(view, column, seen)
         largest = max(largest, largest_here)
         if code == NOT_CANONICAL:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from .._utils.checks import as_array, check_integer, check_labels, check_range, class_numbers
+from .._utils.checks import as_array, check_integer, check_labels, check_range, class_indices
 from .._utils.chunks import chunks
 from .._utils.rows import Matrix, as_matrix, check_structure
 
@@ -275,7 +275,7 @@ def _from_labels(
     object_labels = (
         None if y_objects is None or objects is None else check_labels(y_objects, "y_objects", objects.shape[0])
     )
-    classes, object_classes = class_numbers(labels, object_labels)
+    classes, object_classes = class_indices(labels, object_labels)
     counts = np.bincount(object_classes, minlength=int(classes.max(initial=-1)) + 1)
     sorted_classes = object_classes[order]
     return counts[classes] - (objects is None), lambda rows: classes[rows, np.newaxis] == sorted_classes

@@ -123,7 +123,7 @@ def check_width(X: Matrix, name: str, width: int) -> None:
 
 def check_triplets(triplets: ArrayLike, Q: Matrix, P: Matrix) -> NDArray[np.int64]:
     """Return triplets of row numbers that all point into Q and P."""
-    numbers = checks.check_row_numbers(triplets, "triplets", 3)
+    numbers = checks.check_row_indices(triplets, "triplets", 3)
     checks.check_range(numbers[:, 0], "query of triplet", Q.shape[0], "Q")
     checks.check_range(numbers[:, 1], "preferred object of triplet", P.shape[0], "P")
     checks.check_range(numbers[:, 2], "other object of triplet", P.shape[0], "P")
@@ -139,7 +139,7 @@ def check_pairs(pairs: ArrayLike | None, Q: Matrix, P: Matrix) -> NDArray[np.int
             )
         rows = np.arange(Q.shape[0], dtype=np.int64)
         return np.column_stack([rows, rows])
-    numbers = checks.check_row_numbers(pairs, "pairs", 2)
+    numbers = checks.check_row_indices(pairs, "pairs", 2)
     checks.check_range(numbers[:, 0], "query of pair", Q.shape[0], "Q")
     checks.check_range(numbers[:, 1], "object of pair", P.shape[0], "P")
     return numbers
@@ -150,10 +150,10 @@ def read_both(Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> Rows:
     columns = [numbers[:, i] for i in range(numbers.shape[1])]
     if Q is P:
         left = right = read_rows(Q, "Q", columns)
-        read = left.numbers
+        read = left.indices
     else:
         left, right = read_rows(Q, "Q", columns[:1]), read_rows(P, "P", columns[1:])
-        read = left.numbers + right.numbers
+        read = left.indices + right.indices
     if any(a is not b for a, b in zip(read, columns, strict=True)):
         numbers = np.column_stack(read)
     return Rows(left.view, right.view, numbers, left.largest_square, right.largest_square)

@@ -59,7 +59,7 @@ def suggest_comparisons(
     unsure = np.ones_like(sizes)
     if hasattr(model, "margin_std"):
         unsure = np.asarray(model.margin_std(candidates, Q, P), dtype=np.float64)
-    queries = checks.check_row_numbers(candidates, "candidates", 3)[:, 0]
+    queries = checks.check_row_indices(candidates, "candidates", 3)[:, 0]
     sure = np.full_like(sizes, np.inf)
     np.divide(sizes, unsure, out=sure, where=unsure > 0)
     order = np.argsort(sure, kind="stable")

@@ -136,7 +136,7 @@ def record_run(learner: Any, triplets: ArrayLike, Q: ArrayLike, P: ArrayLike | N
     init = learner.init.toarray() if sparse.issparse(learner.init) else learner.init
     if not (init == "zero" if isinstance(init, str) else not np.any(init)):
         raise ValueError(f"learner must have init='zero', as the theorems assume, got {learner.init!r}")
-    numbers = checks.check_row_numbers(triplets, "triplets", 3)
+    numbers = checks.check_row_indices(triplets, "triplets", 3)
     if not len(numbers):
         raise ValueError("triplets is empty, expected at least one round")
     Q_matrix = as_matrix(Q, "Q")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._utils.checks import check_fits_in_memory, check_integer, check_labels, class_numbers, random_generator
+from .._utils.checks import check_fits_in_memory, check_integer, check_labels, class_indices, random_generator
 
 # A part of the contract: other chunks would give other triplets for the same seed.
 CHUNK = 2**18
@@ -49,7 +49,7 @@ class LabelSampler:
     def __init__(self, y: ArrayLike, y_objects: ArrayLike | None = None) -> None:
         labels = check_labels(y, "y")
         objects = None if y_objects is None else check_labels(y_objects, "y_objects")
-        classes, object_classes = class_numbers(labels, objects)
+        classes, object_classes = class_indices(labels, objects)
         self._classes = classes
         self._counts = np.bincount(object_classes, minlength=int(classes.max(initial=-1)) + 1)
         self._starts = np.cumsum(self._counts) - self._counts

@@ -126,7 +126,7 @@ class LMNN(MetricSimilarity):
             X, y = self._check_labelled(X, y)
             LabelSampler(y)  # which says what is wrong where no row has one of its label and one of another
             self._check_fits(X.shape[1], n_matrices=30)  # L-BFGS remembers ten steps and ten gradients
-            classes = checks.class_numbers(y, None)[0]
+            classes = checks.class_indices(y, None)[0]
             with progress_bar("LMNN", self.max_iter, enabled=self.verbose) as advance:
                 L, objectives, counts = self._minimise(X, classes, advance)
             self._object_map_version = self.__dict__.get("_object_map_version", 0) + 1
