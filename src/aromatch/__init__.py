@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from .learners import Fingerprint as Fingerprint
     from .learners import FullAROMA as FullAROMA
     from .learners import MomentAROMA as MomentAROMA
-    from .learners import best_projection as best_projection
+    from .learners import TripletEmbedding as TripletEmbedding
     from .learners import load as load
     from .learners import merge as merge
-    from .learners import spectral_projection as spectral_projection
 
 __version__ = "0.1.0"
 
@@ -43,10 +42,8 @@ _MODULES = {
     **{name: f"{__name__}.{name}" for name in _SUBPACKAGES},
     **{learner.name: learner.module for learner in _LEARNERS.values()},
     "Fingerprint": "aromatch.learners.fingerprint",
-    "best_projection": "aromatch.learners.embedding.best",
     "load": "aromatch.learners.files",
     "merge": "aromatch.learners.moment.merging",
-    "spectral_projection": "aromatch.learners.embedding.spectral",
 }
 __all__ = list(_MODULES)
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -315,14 +315,16 @@ def test_pipelines_grids_clones_and_output_containers_work(learner):
     small = {"n_triplets": 300, "random_state": 0} if learner in ONLINE else {}
     if learner in (am.ITML, am.LEGO):
         small = {"n_constraints": 300, "random_state": 0}
-    width = 3 if learner is am.HIER else X.shape[1]  # classes
+    if learner is am.TripletEmbedding:
+        small = {"method": "spectral", "random_state": 0}
+    width = {am.HIER: 3, am.TripletEmbedding: 2}.get(learner, X.shape[1])  # classes, and one less
     pipeline = make_pipeline(StandardScaler(), learner(**small)).fit(X, y)
     assert 0 < pipeline.score(X, y) <= 1
     assert pipeline.transform(X).shape == (len(X), width)
     frame = learner(**small).set_output(transform="pandas").fit(X, y).transform(X)
     assert isinstance(frame, pd.DataFrame)
     assert len(set(frame.columns)) == width
-    names = {am.OASIS: "C", am.ITML: "gamma", am.LEGO: "eta", am.HIER: "C"}
+    names = {am.OASIS: "C", am.ITML: "gamma", am.LEGO: "eta", am.HIER: "C", am.TripletEmbedding: "alpha"}
     name = "r" if learner in ONLINE else None
     if (name := names.get(learner, name)) is not None:
         grid = GridSearchCV(learner(**small), {name: [0.01, 1.0]}, cv=StratifiedKFold(3)).fit(X, y)

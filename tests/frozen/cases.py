@@ -118,14 +118,26 @@ DATA = {
 # -- outputs of a model -----------------------------------------------------------------------------------------------
 
 ATTRIBUTES = (
-    "W_", "Sigma_", "Omega_", "Lambda_", "M_", "L_", "signs_", "coef_", "intercept_", "S_", "lam_", "denoised_",
-    "weight_", "objectives_", "n_iter_", "n_left_out_", "n_sweeps_", "bounds_",
+    "W_", "Sigma_", "Omega_", "Lambda_", "M_", "L_", "signs_", "coef_", "intercept_", "S_",
+    "alpha_", "denoise_weight_", "sum_of_weights_", "objectives_", "n_iter_", "n_left_out_", "n_sweeps_", "bounds_",
 )  # fmt: skip
+
+
+# Names of results that were renamed after they were frozen.
+FROZEN_NAMES = {"alpha_": "lam_", "denoise_weight_": "denoised_", "sum_of_weights_": "weight_"}
+FROZEN_STATE_NAMES = {
+    "train_denoised_qp": "known_qp", "validation_denoised_qp": "new_qp", "validation_denoised_pp": "new_pp",
+    **{f"train_{one}": f"learn_{one}" for one in ("qq", "qp", "pp", "weight")},
+    **{f"validation_{one}": f"held_{one}" for one in ("qq", "qp", "pp", "weight")},
+}  # fmt: skip
 
 
 def attributes(model):
     """Return the fitted public attributes of the model."""
-    found = {name: getattr(model, name) for name in ATTRIBUTES if hasattr(model, name)}
+    found = {FROZEN_NAMES.get(name, name): getattr(model, name) for name in ATTRIBUTES if hasattr(model, name)}
+    if hasattr(model, "components_"):
+        L = np.ascontiguousarray(model.components_.T)
+        found |= {"L_": L, "signs_": np.ones(L.shape[1]), "W_": (L * 1.0) @ L.T}
     counts = [
         getattr(model, f"n_{one}_") for one in ("triplets_seen", "updates", "mistakes") if hasattr(model, f"n_{one}_")
     ]
@@ -168,7 +180,9 @@ def written(model):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         model.save(path)
-        return {f"file.{name}": array for name, array in load_file(path).items()}
+        arrays = load_file(path)
+    names = {name: name.removeprefix("state.") for name in arrays}
+    return {f"file.{name.replace(one, FROZEN_STATE_NAMES.get(one, one))}": arrays[name] for name, one in names.items()}
 
 
 def reloaded(model):
@@ -225,7 +239,7 @@ TRIPLET_LEARNERS = {
     "full-own-start": (lambda: am.FullAROMA(init=START[:6, :5]), "small"),
     "moment": (lambda: am.MomentAROMA(), "two"),
     "moment-csr": (lambda: am.MomentAROMA(0.05), "two-csr"),
-    "moment-r": (lambda: am.MomentAROMA(r=5.0), "two"),
+    "moment-r": (lambda: am.MomentAROMA(5.0, alpha_schedule="inverse"), "two"),
     "moment-auto": (lambda: am.MomentAROMA("auto"), "two"),
     "moment-auto-one-csr": (lambda: am.MomentAROMA("auto"), "one-csr"),
     "moment-of-float32-rows": (lambda: am.MomentAROMA(), "float32"),
@@ -333,7 +347,7 @@ LABEL_LEARNERS = {
     "moment": (lambda: am.MomentAROMA(), {}),
     "moment-csr": (lambda: am.MomentAROMA(0.02), CSR),
     "moment-auto": (lambda: am.MomentAROMA("auto"), {"n": 120}),
-    "moment-r": (lambda: am.MomentAROMA(r=2.0), {}),
+    "moment-r": (lambda: am.MomentAROMA(2.0, alpha_schedule="inverse"), {}),
     "moment-denoise": (lambda: am.MomentAROMA("auto", denoise=True), {"n": 120}),
     "euclidean": (lambda: am.Euclidean(), {}),
     "euclidean-csr": (lambda: am.Euclidean(), CSR),
@@ -429,13 +443,13 @@ def grouped(n_triplets=2_500, **settings):
 
 @case("moment-denoise")
 def moment_denoise():
-    """Denoise triplets of the same rows, with lam chosen and with lam given."""
+    """Denoise triplets of the same rows, with alpha chosen and with alpha given."""
     X, triplets, _ = grouped()
     found = {}
     for name, model in (("auto", am.MomentAROMA("auto", denoise=True)), ("given", am.MomentAROMA(0.01, denoise=True))):
         model.fit_triplets(triplets, X)
         found |= prefixed(name, attributes(model))
-        found[f"{name}.settled.W_"] = model.settled().W_
+        found[f"{name}.settled.W_"] = model.finalized().W_
     return found
 
 
@@ -451,7 +465,7 @@ def moment_denoise_state():
     """Return the arrays of the files of a denoising model and of its finalized copy."""
     X, triplets, _ = grouped()
     model = am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X)
-    return written(model) | prefixed("settled", written(model.settled()))
+    return written(model) | prefixed("settled", written(model.finalized()))
 
 
 @case("moment-merge")
@@ -459,7 +473,11 @@ def moment_merge():
     """Merge models of disjoint triplets."""
     Q, P, triplets = two_spaces()
     found = {}
-    for name, settings in (("plain", {}), ("auto", {"lam": "auto"}), ("r", {"r": 3.0})):
+    for name, settings in (
+        ("plain", {}),
+        ("auto", {"alpha": "auto"}),
+        ("r", {"alpha": 3.0, "alpha_schedule": "inverse"}),
+    ):
         parts = [
             am.MomentAROMA(**settings).fit_triplets(part, Q, P)
             for part in (triplets[:90], triplets[90:150], triplets[150:])
@@ -473,9 +491,13 @@ def moment_settled():
     """Finalize models, and continue training."""
     Q, P, triplets = two_spaces()
     found = {}
-    for name, settings in (("auto", {"lam": "auto"}), ("r", {"r": 3.0}), ("plain", {})):
-        settled = am.MomentAROMA(**settings).fit_triplets(triplets[:150], Q, P).settled()
-        found |= prefixed(name, attributes(settled)) | {f"{name}.lam": settled.lam}
+    for name, settings in (
+        ("auto", {"alpha": "auto"}),
+        ("r", {"alpha": 3.0, "alpha_schedule": "inverse"}),
+        ("plain", {}),
+    ):
+        settled = am.MomentAROMA(**settings).fit_triplets(triplets[:150], Q, P).finalized()
+        found |= prefixed(name, attributes(settled)) | {f"{name}.lam": 1e-3 if name == "r" else settled.alpha}
         found[f"{name}.later.W_"] = settled.partial_fit_triplets(triplets[150:], Q, P).W_
     return found
 
@@ -491,17 +513,12 @@ def shown(model, X, prefix):
 
 @case("project")
 def project():
-    """Project models in all ways."""
+    """Project models to their positive semi-definite part."""
     X, y = labelled(seed=12)
     triplets = am.triplets.from_labels(y, 200, random_state=12)
     model = am.DiagonalAROMA(0.1).fit_triplets(triplets[:150], X)
-    found = {}
-    for kind in ("psd", "symmetric"):
-        found |= shown(model.project(kind), X, kind) | shown(model.project(kind, 3), X, f"{kind}-3")
-    for normalize in (True, 0.7):
-        found |= shown(model.project("psd", 4, normalize), X, f"normalize-{normalize}")
-    found |= shown(model.project(rank="auto", triplets=triplets[150:], Q=X), X, "rank-auto")
-    return found | shown(am.MomentAROMA().fit(X, y).project(rank=5), X, "moment")
+    found = shown(model.project(), X, "psd") | shown(model.project(3), X, "psd-3")
+    return found | shown(am.MomentAROMA().fit(X, y).project(5), X, "moment")
 
 
 @case("project-touched")
@@ -509,56 +526,20 @@ def project_touched():
     """Project a model of touched cells."""
     X, _, triplets = DATA["one-csr"]()
     model = am.DiagonalAROMA(0.1, cells="touched").fit_triplets(triplets, X)
-    found = {}
-    for kind in ("psd", "symmetric"):
-        found |= shown(model.project(kind, 3), X, kind)
-    return found
-
-
-@case("state-project")
-def project_state():
-    """Return the arrays of the file of an embedding."""
-    X, y = labelled(seed=12)
-    return written(am.MomentAROMA().fit(X, y).project("symmetric", 5))
-
-
-@case("refine")
-def refine():
-    """Refine projections with settings given and chosen, with weights, dense and sparse."""
-    found = {}
-    for name in ("dense", "csr"):
-        X, triplets, y = grouped(sparse=name == "csr")
-        start = am.MomentAROMA().fit(X, y).project(rank=6, normalize=0.7)
-        given = start.refine(triplets, X, temperature=0.3, n_steps=12, random_state=5)
-        found |= shown(given, X, f"{name}-given")
-        chosen = start.refine(triplets, X, sample_weight=weights(len(triplets)), random_state=6)
-        found |= shown(chosen, X, f"{name}-chosen")
-    plain = am.DiagonalAROMA().fit_triplets(triplets[:300], X).project(rank=4, normalize=True)
-    return found | shown(plain.refine(triplets[:300], X, X[::-1], n_steps=8, random_state=7), X, "two")
-
-
-@case("spectral")
-def spectral():
-    """Embed by the triplet graph."""
-    X, triplets, _ = grouped()
-    found = shown(am.spectral_projection(triplets, X), X, "auto")
-    found |= shown(am.spectral_projection(triplets, X, lam=0.5, rank=3, normalize=True), X, "given")
-    weighted = am.spectral_projection(triplets, X, sample_weight=weights(len(triplets)), normalize=False)
-    found |= shown(weighted, X, "weighted")
-    X, triplets, _ = grouped(sparse=True)
-    return found | shown(am.spectral_projection(triplets, X), X, "csr")
+    return shown(model.project(3), X, "psd")
 
 
 @case("best-projection")
 def best_projection():
     """Select and refine an embedding: dense, sparse, two collections, and few triplets."""
     X, triplets, _ = grouped()
-    found = shown(am.best_projection(triplets, X, random_state=3), X, "dense")
+    found = shown(am.TripletEmbedding("linear", random_state=3).fit_triplets(triplets, X), X, "dense")
     other = np.column_stack([triplets[:, 0], len(X) - 1 - triplets[:, 1:]])
-    found |= shown(am.best_projection(other, X, X[::-1].copy(), rank=4, random_state=4), X, "two")
-    found |= shown(am.best_projection(triplets[:150], X), X, "few")
+    found |= shown(am.TripletEmbedding("linear", 4, random_state=4).fit_triplets(other, X, X[::-1].copy()), X, "two")
+    found |= shown(am.TripletEmbedding("linear", random_state=0).fit_triplets(triplets[:150], X), X, "few")
     X, triplets, _ = grouped(sparse=True)
-    weighted = am.best_projection(triplets, X, sample_weight=weights(len(triplets)))
+    weighted = am.TripletEmbedding("linear", random_state=0)
+    weighted.fit_triplets(triplets, X, sample_weight=weights(len(triplets)))
     return found | shown(weighted, X, "csr")
 
 
@@ -619,11 +600,9 @@ def low_rank():
         make, data = TRIPLET_LEARNERS[name]
         Q, P, triplets = DATA[data]()
         model = make().fit_triplets(triplets, Q, P)
-        for k, rows in ((3, ()), (5, (Q, P))):
-            cut = search.low_rank(model, k, *rows)
-            found |= {f"{name}-{k}.left": cut.left, f"{name}-{k}.right": cut.right}
-            told = [np.nan if one is None else one for one in cut[2:]]
-            found[f"{name}-{k}.lost"] = np.array(told, dtype=float)
+        for k in (3, 5):
+            cut = model.project(k, symmetric=False)
+            found |= {f"{name}-{k}.left": cut.components_.T, f"{name}-{k}.right": cut.object_components_.T}
     return found
 
 
@@ -644,7 +623,7 @@ def explain():
             features = [[str(one.query_feature), str(one.object_feature)] for one in told.parts]
             found[f"{name}-{top}.features"] = np.array(features)
     X, y = labelled(seed=12)
-    told = search.explain(am.MomentAROMA().fit(X, y).project(rank=3), X[0], X[4], 5)
+    told = search.explain(am.MomentAROMA().fit(X, y).project(3), X[0], X[4], 5)
     return found | {"projection": np.array([told.score, told.rest, *(one.value for one in told.parts)])}
 
 

@@ -13,6 +13,18 @@ FOLDER = Path(__file__).parent
 CHANGED = {}
 # Parts of frozen results whose method was removed on purpose.
 REMOVED = {"probability_above"}
+# Cases, or results of a case whose names begin so, that have no equivalent any more, and the reason.
+REMOVED_CASES = {
+    "project/symmetric": "indefinite embeddings were removed",
+    "project/normalize": "normalization is part of TripletEmbedding, whose cases cover it",
+    "project/rank-auto": "n_components is not chosen by triplets any more",
+    "project-touched/symmetric": "indefinite embeddings were removed",
+    "state-project": "indefinite embeddings were removed, and the file of an embedding has other arrays",
+    "refine": "refinement is part of TripletEmbedding; best-projection covers it",
+    "spectral": "the map before refinement is not public; tests/learners/embedding compares it with ridge regression",
+    **{f"low-rank/{name}-{k}.lost": "the report of low_rank was removed"
+       for name in ("diagonal", "diagonal-touched", "moment") for k in (3, 5)},
+}  # fmt: skip
 
 
 IS_SAME_PLATFORM = json.loads((FOLDER / "platform.json").read_text(encoding="utf-8")) == platform()
@@ -25,7 +37,8 @@ def frozen():
     with np.load(FOLDER / "frozen.npz", allow_pickle=False) as file:
         for key in file.files:
             name, _, part = key.partition("/")
-            found.setdefault(name, {})[part] = file[key]
+            if not any(f"{name}/{part}".startswith(one if "/" in one else f"{one}/") for one in REMOVED_CASES):
+                found.setdefault(name, {})[part] = file[key]
     return found
 
 

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from .baselines.itml import ITML as ITML
     from .baselines.lego import LEGO as LEGO
     from .baselines.lmnn import LMNN as LMNN
-    from .embedding.best import best_projection as best_projection
-    from .embedding.projection import Projection as Projection
-    from .embedding.spectral import spectral_projection as spectral_projection
+    from .embedding.triplet_embedding import TripletEmbedding as TripletEmbedding
     from .files import load as load
     from .fingerprint import Fingerprint as Fingerprint
     from .moment.merging import merge as merge
@@ -36,15 +34,12 @@ _MODULES = {learner.name: learner.module for learner in LEARNERS.values()} | {
     name: f"{__name__}.{module}"
     for name, module in (
         ("Fingerprint", "fingerprint"),
-        ("Projection", "embedding.projection"),
         ("Similarity", "base"),
         ("TripletLearner", "triplet"),
         ("Update", "triplet"),
-        ("best_projection", "embedding.best"),
         ("hierarchy_from_dots", "baselines.hier"),
         ("load", "files"),
         ("merge", "moment.merging"),
-        ("spectral_projection", "embedding.spectral"),
     )
 }
 __all__ = ["LEARNERS", *_MODULES]

@@ -201,7 +201,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def calibration_(self) -> Curve:
         """The curve that turns margins into probabilities, and what it was made from.
 
-        Margins of a `MomentAROMA` that chooses lam are in units of about their root mean square.
+        Margins of a `MomentAROMA` that chooses alpha are in units of about their root mean square.
         """
         self._check_is_fitted()
         found: Calibration = self.__dict__.get("_calibration") or Calibration()

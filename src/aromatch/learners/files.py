@@ -15,13 +15,12 @@ from ..exceptions import ModelFileError
 from ..io.container import read_model
 from .calibration import Calibration
 from .fingerprint import Fingerprint
-from .registry import LEARNERS, Learner
+from .registry import LEARNERS
 
 Parts = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
 # Begins the names of arrays that a program has put beside the model, which are none of its business.
 ATTACHED = "attached"
-_LOADABLE = {**LEARNERS, "Projection": Learner("Projection", "aromatch.learners.embedding.projection")}
 
 
 def load(path: str | PathLike[str]) -> Any:
@@ -120,9 +119,9 @@ def _as_stored(array: NDArray[Any]) -> NDArray[Any]:
 def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
     """Build a model; raise a ValueError that names what does not fit."""
     name = header["learner"]
-    if name not in _LOADABLE:
-        raise ValueError(f"its learner is {name!r}, expected one of {', '.join(_LOADABLE)}")
-    learner = _LOADABLE[name].cls
+    if name not in LEARNERS:
+        raise ValueError(f"its learner is {name!r}, expected one of {', '.join(LEARNERS)}")
+    learner = LEARNERS[name].cls
     parameters = {name: _from_header(value) for name, value in header["parameters"].items()}
     state: dict[str, NDArray[Any]] = {}
     predictions: dict[str, NDArray[Any]] = {}

@@ -21,7 +21,7 @@ from ..exceptions import NumericalError
 from ..kernels.rows import RowView
 from .base import Similarity
 from .contributions import Contributions, cells_of, nonzero_values
-from .embedding.projection import Projection, make_projection
+from .embedding.triplet_embedding import TripletEmbedding, project
 from .inputs import (
     LARGEST,
     Block,
@@ -316,48 +316,27 @@ class TripletLearner(Similarity):
         """
         return np.asarray(super().transform(Q))
 
-    def project(
-        self,
-        kind: str = "psd",
-        rank: int | str | None = None,
-        normalize: bool | float = False,
-        *,
-        triplets: ArrayLike | None = None,
-        Q: MatrixLike | None = None,
-        P: MatrixLike | None = None,
-    ) -> Projection:
-        """Give the symmetric similarity that is nearest to this one, as rows in a space of their own.
-
-        Queries and objects must have the same features. This model stays as it is.
+    def project(self, n_components: int | None = None, symmetric: bool = True) -> TripletEmbedding:
+        """Return an embedding: maps of both sides to vectors whose inner products approximate the scores.
 
         Parameters
         ----------
-        kind : {"psd", "symmetric"}, default "psd"
-            The positive semi-definite part of W, whose ``transform`` gives vectors with the similarity as their inner
-            product, or all of its symmetric part.
-        rank : int, "auto" or None, default None
-            How many of the largest eigenvalues to keep. "auto" keeps as many as order the given triplets best.
-        normalize : bool or float, default False
-            Score by the cosine in that space. A number between 0 and 1 divides by that power of the norms, which can be
-            better than either end.
-        triplets, Q, P : as in `fit_triplets`
-            For ``rank="auto"``: triplets that the model has not learned, best of rows that it has not seen either.
-
-        Returns
-        -------
-        Projection
-            A similarity with ``W_`` and its factor ``L_``.
+        n_components : int, optional
+            Dimensions of the embedding, at most. A low number often ranks better than all.
+        symmetric : bool, default True
+            Map queries and objects by the same matrix: the positive semi-definite part of W, which needs as many query
+            as object features. If False, the best pair of maps of that rank for any numbers of features.
 
         Examples
         --------
         >>> import numpy as np
         >>> import aromatch as am
         >>> X = np.array([[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]])
-        >>> nearby = am.MomentAROMA().fit(X, ["a", "a", "b", "b"]).project(rank=1)
-        >>> (nearby.transform(X) * np.sign(nearby.L_[0])).round(1).ravel()
+        >>> embedding = am.MomentAROMA().fit(X, ["a", "a", "b", "b"]).project(1)
+        >>> (embedding.transform(X) * np.sign(embedding.components_[0, 0])).round(1).ravel()
         array([ 0.8,  0.8, -0.6, -0.6])
         """
-        return make_projection(self, kind, rank, normalize, triplets, Q, P)
+        return project(self, n_components, symmetric)
 
     @available_if(lambda self: hasattr(self, "_variances"))
     def pair_std(self, Q: MatrixLike, P: MatrixLike | None = None, pairs: ArrayLike | None = None) -> NDArray[Any]:

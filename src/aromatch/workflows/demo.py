@@ -21,7 +21,7 @@ from .._utils.checks import check_integer
 from ..datasets import LabelledTexts, load_stdlib
 from ..evaluation.retrieval import HasSimilarity, evaluate_retrieval
 from ..features import TextFeatures
-from ..learners import OASIS, DiagonalAROMA, FactoredAROMA, TripletLearner, best_projection
+from ..learners import OASIS, DiagonalAROMA, FactoredAROMA, TripletEmbedding, TripletLearner
 from ..triplets import from_labels
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class DemoReport:
     n_terms: int
     """Width of the vectors."""
     results: list[MethodResult]
-    """The cosine first, then the learners, last what goes beyond the paper, `best_projection`."""
+    """The cosine first, then the learners, last what goes beyond the paper, `TripletEmbedding`."""
     best_aroma: str
     """The AROMA of the paper with the higher precision at 10: its neighbours are shown."""
     queries: list[QueryResult]
@@ -136,7 +136,7 @@ def run_demo(
     """Learn similarity from the docstrings of the standard library; compare cosine, OASIS and AROMA.
 
     The paper's learners start from the cosine, so the difference is what they learned. All see the same triplets in
-    the same order. Last comes `best_projection`, which is not in the paper.
+    the same order. Last comes `TripletEmbedding`, which is not in the paper.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def run_demo(
     best = max((result for result in results if "AROMA" in result.method), key=lambda r: r.precision_at_10)
     begun = perf_counter()
     with threadpool_limits(1):
-        nearby = best_projection(triplets, X, verbose=show_progress)
+        nearby = TripletEmbedding("linear", random_state=0, verbose=show_progress).fit_triplets(triplets, X)
     spent = len(triplets), None, perf_counter() - begun
     results.append(MethodResult("best", {}, *spent, *_figures(nearby, X_held_out, y_held_out)))
     names = [corpus.names[row] for row in held_out]
@@ -336,7 +336,7 @@ def render(report: DemoReport, *, plain: bool = False) -> RenderableType:
         Padding(figures, (1, 2)),
         Text(
             "P@k: share of the k nearest of the same module. mAP: over the whole ranking.\n"
-            "best: best_projection, which goes beyond the paper.",
+            "best: TripletEmbedding, which goes beyond the paper.",
             style="dim",
         ),
     ]

@@ -24,7 +24,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from .._utils.checks import check_integer
-from ..learners import Projection, TripletLearner
+from ..learners import TripletEmbedding, TripletLearner
 from ..search import low_rank
 from .bundle import Trained
 from .preparation import Preparation
@@ -113,12 +113,12 @@ def _factors(model: Any, rank: int | None) -> tuple[Array, Array, float, float]:
     """Give thin matrices of both sides, what is lost by them, and the power of norms that rows are divided by."""
     if rank is not None:
         check_integer(rank, "--rank", at_least=1)
-    if isinstance(model, Projection):
-        L, signs = model.L_, model.signs_
-        kept = len(signs) if rank is None else min(rank, len(signs))
+    if isinstance(model, TripletEmbedding):
+        L = model.components_.T
+        kept = L.shape[1] if rank is None else min(rank, L.shape[1])
         squares = np.sum(L**2, axis=0) ** 2
         lost = 1 - float(squares[:kept].sum() / squares.sum()) if squares.any() else 0.0
-        return (L * signs)[:, :kept].copy(), L[:, :kept].copy(), max(0.0, lost), float(model.normalize)
+        return L[:, :kept].copy(), L[:, :kept].copy(), max(0.0, lost), float(model._state["power"][0])
     if not isinstance(model, TripletLearner):
         raise TypeError(f"a {type(model).__name__} has no W to export")
     most = min(model.n_features_in_, model.n_object_features_in_)

@@ -4,7 +4,7 @@
   (`workflows.choosing`). Both know how sure they are.
 - ``moment``: `MomentAROMA`, which chooses its own regularisation and combines judgements of the same rows. Best
   where there are many of those, as labels give them.
-- ``refined``: the best ranking we know for queries and objects with the same features, `spectral_projection` refined.
+- ``refined``: the best ranking we know for queries and objects with the same features, `TripletEmbedding`.
   It has no confidence, and cannot be asked what to compare next.
 - ``diagonal``, ``factored``: the paper's AROMA, one triplet at a time, from the plain similarity on.
 - ``oasis``: the paper's baseline.
@@ -27,9 +27,8 @@ from ..learners import (
     DiagonalAROMA,
     FactoredAROMA,
     MomentAROMA,
-    Projection,
     Similarity,
-    spectral_projection,
+    TripletEmbedding,
 )
 from .checkpoints import Checkpoint
 from .choosing import Tried, choose, name_of
@@ -46,9 +45,6 @@ _FOR = {
 }
 # Of the demo: chosen on a part of its training part.
 _DEFAULTS: dict[str, dict[str, Any]] = {"diagonal": {"r": 1.0}, "factored": {"r": 0.1}, "oasis": {"C": 0.1}}
-_NORMALIZE = 0.7
-# Directions of a projection that has nothing but W to come from: a cut ranks better, and keeps the refinement quick.
-_RANK = 128
 _WIDE = 2000
 # Triplets between two looks at the clock.
 _AT_ONCE = {"diagonal": 2**13, "factored": 2**9, "oasis": 2**13}
@@ -191,7 +187,7 @@ def _moment(lesson: Lesson, settings: Settings) -> tuple[Similarity, list[str]]:
     else:
         model = MomentAROMA(lam, denoise=True, verbose=True)
         model.fit_triplets(triplets, Q, P, sample_weight=weights)
-    return model.settled(), []
+    return model.finalized(), []
 
 
 def _refined(lesson: Lesson, settings: Settings, seed: int) -> tuple[Similarity, list[str]]:
@@ -203,11 +199,10 @@ def _refined(lesson: Lesson, settings: Settings, seed: int) -> tuple[Similarity,
         )
     lam: Any = "auto" if settings.lam is None else settings.lam
     notes: list[str] = []
-    near: Projection
+    model = TripletEmbedding("spectral", alpha=lam, random_state=seed, verbose=True)
     try:
-        near = spectral_projection(triplets, Q, P, sample_weight=weights, lam=lam, normalize=_NORMALIZE)
+        model.fit_triplets(triplets, Q, P, sample_weight=weights)
     except NoSignalError:
         notes.append("judgements are few for their rows: began with moment, since nothing stands out of their graph")
-        moment = MomentAROMA("auto", denoise=True).fit_triplets(triplets, Q, P, sample_weight=weights)
-        near = moment.project(rank=min(_RANK, Q.shape[1]), normalize=_NORMALIZE)
-    return near.refine(triplets, Q, P, sample_weight=weights, random_state=seed, verbose=True), notes
+        model.set_params(method="moment", alpha="auto").fit_triplets(triplets, Q, P, sample_weight=weights)
+    return model, notes

@@ -60,12 +60,12 @@ class Cosine(Similarity):
         for chunk in chunks(len(numbers), _PAIRS_PER_CHUNK):
             query, *objects = numbers[chunk].T
             left = self._map_queries(Q[query])
-            scores = [_row_products(left, self._map_objects(P[rows])) for rows in objects]
+            scores = [row_products(left, self._map_objects(P[rows])) for rows in objects]
             out[chunk] = scores[0] if len(scores) == 1 else scores[0] - scores[1]
         return out
 
 
-def _row_products(A: Matrix, B: Matrix) -> NDArray[Any]:
+def row_products(A: Matrix, B: Matrix) -> NDArray[Any]:
     """Return the inner product of row i of A with row i of B, for every i."""
     if sparse.issparse(A) or sparse.issparse(B):
         product = A.multiply(B) if sparse.issparse(A) else B.multiply(A)

@@ -1,4 +1,4 @@
-"""Several models that learned apart, made into one."""
+"""Merging of models that were trained separately."""
 
 from collections.abc import Sequence
 
@@ -8,19 +8,19 @@ from .moment import MomentAROMA
 
 
 def merge(models: Sequence[MomentAROMA]) -> MomentAROMA:
-    """Give one model that knows what each of these has learned, as if it had seen all their triplets itself.
+    """Return one model with the sums of all, as if it had been trained on all their triplets.
 
     Parameters
     ----------
     models : sequence of MomentAROMA
-        At least one, all with the same `lam` and features. Each must have learned from other judgements: what two
-        of them have seen counts twice. They stay as they are.
+        At least one, all with the same parameters and features. Triplets that several models were trained on count
+        several times. The models are not changed.
 
     Returns
     -------
     MomentAROMA
-        The merged model, the same up to rounding as one that learned everything. With `denoise` it is not: what only
-        all judgements together show, none of the models has seen.
+        The merged model, equal up to rounding to one trained on all triplets. With `denoise` it differs: the graph of
+        all triplets together is not the sum of the models' graphs.
 
     Examples
     --------
@@ -40,18 +40,22 @@ def merge(models: Sequence[MomentAROMA]) -> MomentAROMA:
     first = models[0]
     for number, model in enumerate(models):
         if not isinstance(model, MomentAROMA):
-            raise TypeError(f"model {number} is a {type(model).__name__}, but only MomentAROMA can be merged exactly")
-        check_is_fitted(model, msg=f"model {number} has learned nothing yet, expected models that are fitted")
-        if (model.lam, model.r, model.denoise) != (first.lam, first.r, first.denoise):
-            raise ValueError(f"model {number} is {model}, but model 0 is {first}: their parameters must be the same")
+            raise TypeError(f"model {number} is a {type(model).__name__}, expected a MomentAROMA")
+        check_is_fitted(model, msg=f"model {number} is not fitted")
+        if _settings(model) != _settings(first):
+            raise ValueError(f"model {number} is {model}, but model 0 is {first}; their parameters must be equal")
         model._check_params()
         widths = model.n_features_in_, model.n_object_features_in_
         expected = first.n_features_in_, first.n_object_features_in_
         if widths != expected:
             raise ValueError(f"model {number} has {widths} query and object features, but model 0 has {expected}")
-        names, known = (list(getattr(one, "feature_names_in_", [])) for one in (model, first))
-        if names != known:
-            raise ValueError(f"model {number} was learned on other columns than model 0")
+        names, expected_names = (list(getattr(one, "feature_names_in_", [])) for one in (model, first))
+        if names != expected_names:
+            raise ValueError(f"model {number} was trained on other columns than model 0")
         if model.fingerprints_ != first.fingerprints_:
-            raise ValueError(f"model {number} is bound to another embedding than model 0")
+            raise ValueError(f"model {number} has another fingerprint than model 0")
     return first._merge(models)
+
+
+def _settings(model: MomentAROMA) -> tuple[object, ...]:
+    return model.alpha, model.alpha_schedule, model.denoise

@@ -2,36 +2,34 @@
 
 With ``p = p_pos - p_neg`` and means over the triplets, weighted by `sample_weight`::
 
-    W = inv(E[q q'] + lam I)  E[q p']  inv(E[p p'] + lam I)
+    W = inv(E[q q'] + alpha I)  E[q p']  inv(E[p p'] + alpha I)
 
-Why this. Theorem 2 of the paper is about f-AROMA with updated matrices in the mean, for which
-``inv(Lambda) W inv(Omega)`` is a sum of ``alpha q p'``, and ``inv(Lambda)`` and ``inv(Omega)`` are sums of ``q q'``
+Motivation. Theorem 2 of the paper is about f-AROMA with updated matrices in the mean, for which
+``inv(Lambda) W inv(Omega)`` is a sum of ``step q p'``, and ``inv(Lambda)`` and ``inv(Omega)`` are sums of ``q q'``
 and ``p p'`` with factors that depend on the order. With all factors equal that is the formula above, up to scale. It is
 also one Newton step from ``W = 0`` on the squared loss ``(1 - q'Wp)^2``: the gradient is ``-2 E[q p']``, the Hessian
 ``2 E[(q q') (x) (p p')]``, here approximated by ``2 E[q q'] (x) E[p p']``, as K-FAC does for neural networks (Martens
-and Grosse 2015), and lam keeps directions with little evidence small.
+and Grosse 2015), and alpha regularizes directions with little evidence.
 
-Sums do not depend on the order of the triplets or on how they came in pieces, up to rounding, and those of several
-models can be added: `aromatch.merge` is exact. Labels give the sums over all triplets at once, without drawing any
-(`sums`).
+Sums do not depend on the order of the triplets or on batches, up to rounding, and sums of several models can be added:
+`aromatch.merge` is exact. Labels give the sums over all triplets without sampling (`sums`).
 
 The distribution around W is the one that the same Newton step has in Laplace's approximation with noise of variance 1:
-covariance ``Omega (x) Lambda`` with ``Lambda = inv(E[q q'] + lam I) / N`` and ``Omega = inv(E[p p'] + lam I)``, N the
-sum of the weights.
+covariance ``Omega (x) Lambda`` with ``Lambda = inv(E[q q'] + alpha I) / N`` and ``Omega = inv(E[p p'] + alpha I)``, N
+the sum of the weights.
 
-A direction in which neither rows nor lam leave anything, such as one that no row has when lam is 0, has no influence:
-inverses are pseudo-inverses there.
+Directions without variance, such as a feature that is zero in all rows with alpha = 0, get no weight: inverses are
+pseudo-inverses there.
 
-With ``lam="auto"`` or `denoise`, one row in eight is held out to choose by (`solution`): what is learned
-from triplets without such a row is tried on triplets with such a query, since queries to come will be new as well. W is
-then made from all triplets. Which rows are held out depends on their values alone, so that order and cuts do not matter
-here either. Labels are tried on triplets of held-out rows only.
+With ``alpha="auto"`` or `denoise`, one row in eight is a validation row (`solution`): W from triplets of the other rows
+is evaluated on triplets whose query is a validation row, as future queries will be unseen too. The final W uses all
+triplets. Validation rows depend on the values of rows alone, so that order and batches do not matter here either.
+Labels are evaluated on triplets of validation rows only.
 
-`denoise` looks at all judgements of a call as a graph (`triplet_graph`), which sums cannot: there it matters
-how triplets are cut.
+`denoise` uses the graph of all triplets of a call (`triplet_graph`), which sums cannot represent: there batches matter.
 
 Differences of objects are summed as differences of sums. A large constant in their features costs accuracy, as its
-square against the square of the rest: centre such features.
+square relative to the square of the rest: centre such features.
 """
 
 from __future__ import annotations
@@ -53,43 +51,33 @@ from ..inputs import FLOAT64, Block, product
 from ..spread import FactoredSpread
 from ..triplet import TripletLearner
 from . import sums
-from . import triplet_graph as judgement_graph
 from .solution import Solution
-from .triplet_graph import Denoised, Graph
+from .triplet_graph import DENOISED, denoised_sums, graph_of
 
 Array = NDArray[np.float64]
 
-# Triplets whose sums are computed before they are added to the model.
-_AT_ONCE = 2**18
-# What `denoise` keeps, and what stands in for it where nothing stands out.
-_DENOISED = {
-    "denoised_qp": "qp",
-    "known_qp": "learn_qp",
-    "new_qp": "held_qp",
-    "new_pp": "held_pp",
-}
+# Triplets in one batch: the sums of a batch cost as much as adding all features of its rows, however few triplets.
+_BATCH = 2**18
 
 
 class MomentAROMA(TripletLearner):
-    """Similarity ``q'Wp`` in closed form from sums over the triplets: quick, exact to merge, free of their order.
+    """Similarity ``q'Wp`` in closed form from sums over the triplets: fast, exactly mergeable, independent of order.
 
-    The choice when triplets come in batches, or when labels are there: `fit` takes in all triplets that labels allow
-    without drawing one. To read W after every single judgement takes a solve of both sides each time; the online
-    learners are better at that.
+    Suited to triplets in batches and to labels: `fit` uses all triplets that labels allow without sampling. Reading W
+    after every single judgement solves both sides each time; online learners are faster there.
 
     Parameters
     ----------
-    lam : float or "auto", default 1e-3
-        Added to the mean squares of features before they are inverted. Rows of unit norm in d features have mean
-        squares around 1 / d. The more triplets, and the less noise, the smaller it may be; "auto" chooses it on
-        queries that were held out.
-    r : float, optional
-        Takes the place of lam, which is then r over the sum of the weights, as if r of all judgements said nothing. The
-        best lam falls about so, and one r serves all along a stream.
+    alpha : float or "auto", default 1e-3
+        Regularization strength, added to the mean squares of the features before they are inverted. Rows of unit norm
+        with d features have mean squares around 1 / d. The best value falls about as one over the number of triplets,
+        until the noise of the rows dominates that of the triplets. "auto" chooses it on validation queries.
+    alpha_schedule : {"constant", "inverse"}, default "constant"
+        With "inverse", ``alpha_`` is `alpha` over the sum of the weights, so one value serves all along a stream. It is
+        then in units of triplets: `alpha` = 5 regularizes as much as five triplets with unit covariance would.
     denoise : bool, default False
-        Look for what judgements of the same rows say together: rows that are judged alike are taken to be alike. It
-        needs triplets that name the same rows again and again, a few for each row, in one call. Used where it helps for
-        queries that were held out.
+        Replace ``E[q p']`` by the components of the graph of the triplets above the noise level, where that improves
+        the margins of validation queries. Needs several triplets per row in one call.
     verbose : bool, default False
         Show a progress bar on a terminal.
 
@@ -101,14 +89,14 @@ class MomentAROMA(TripletLearner):
         Covariance between columns of W, the object features.
     Lambda_ : array of shape (m, m)
         Covariance between rows of W, the query features.
-    lam_ : float
-        The lam in use.
-    denoised_ : float
-        Share of what `denoise` found in W: 0, 0.5 or 1.
-    weight_ : float
+    alpha_ : float
+        The regularization strength in use.
+    denoise_weight_ : float
+        Weight of the denoised sum in W: 0, 0.5 or 1.
+    sum_of_weights_ : float
         Sum of the weights of the triplets; `fit` counts 1 for each query.
     n_triplets_seen_, n_updates_ : int
-        Triplets met so far, and those that changed the sums. Nobody looks at mistakes, so they are not counted.
+        Triplets seen, and those that changed the sums. Mistakes are not counted.
 
     References
     ----------
@@ -120,7 +108,7 @@ class MomentAROMA(TripletLearner):
     >>> import numpy as np
     >>> from aromatch import MomentAROMA
     >>> objects = np.eye(3)
-    >>> model = MomentAROMA(lam=0.5).fit_triplets([[0, 1, 2]], objects)  # for 0, 1 is better than 2
+    >>> model = MomentAROMA(alpha=0.5).fit_triplets([[0, 1, 2]], objects)  # for 0, 1 is better than 2
     >>> model.similarity(objects[:1], objects).round(2)
     array([[ 0.  ,  0.27, -0.27]])
 
@@ -131,70 +119,72 @@ class MomentAROMA(TripletLearner):
     True
     """
 
-    # Of the last triplets, for a refinement that may learn from the same ones; not in files.
-    _graph: Graph | None = None
-
     def __init__(
-        self, lam: float | str = 1e-3, *, r: float | None = None, denoise: bool = False, verbose: bool = False
+        self,
+        alpha: float | str = 1e-3,
+        *,
+        alpha_schedule: str = "constant",
+        denoise: bool = False,
+        verbose: bool = False,
     ) -> None:
-        self.lam = lam
-        self.r = r
+        self.alpha = alpha
+        self.alpha_schedule = alpha_schedule
         self.denoise = denoise
         self.verbose = verbose
 
-    # -- learning -----------------------------------------------------------------------------------------
+    # -- training -----------------------------------------------------------------------------------------
 
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Start anew and take in all triplets that the labels allow.
+        """Fit all triplets that the labels allow.
 
         A triplet is any row, any other row with the same label and any row with another. All queries count the same,
-        rows of zeros and rows that are the same too, whose triplets `fit_triplets` leaves out.
+        including rows of zeros and duplicates, whose triplets `fit_triplets` ignores.
         """
         with self._unchanged_on_error():
             self.__dict__.pop("_state", None)
-            self.__dict__.pop("_graph", None)
             self._check_common_params()
             rows, y = self._read_labelled(X, y)
             self._check_square(rows.largest_square)
-            LabelSampler(y)  # refuses labels that allow no triplet
+            LabelSampler(y)  # raises for labels that allow no triplet
             classes, counts = np.unique(y, return_inverse=True, return_counts=True)[1:]
             n_triplets = _number_of_triplets(counts)
             width = rows.view.shape[1]
             self._begin(width, width)
-            found = _named(sums.of_labels(rows.view, classes))
-            if self._holds_out:
-                found |= _learn_and_held_rows(rows.view, classes)
-            if self.denoise:  # labels leave nothing to chance
-                found |= {name: found[plain].copy() for name, plain in _DENOISED.items()}
-            self._take_in(found, n_triplets, n_triplets)
+            if self._is_split:
+                found = sums.split_sums_of_labels(rows.view, classes)
+            else:
+                found = sums.named(sums.of_labels(rows.view, classes))
+            if self.denoise:  # sums over all triplets have no sampling noise
+                found |= {name: found[plain].copy() for name, plain in DENOISED.items()}
+            self._add(found, n_triplets, n_triplets)
         return self
 
-    def settled(self) -> MomentAROMA:
-        """Give a model with the same W, to the bit, for which what was left to choose is given.
+    def finalized(self) -> MomentAROMA:
+        """Return a model with the same W, to the bit, whose alpha and denoising are fixed.
 
-        Its `lam` is the number that was chosen, and `denoise` is in its sums. It keeps three matrices where this one
-        may keep thirteen, and need not choose anew when it is loaded or has learned more.
+        Its `alpha` is the chosen number, and `denoise` is part of its sums. It stores three matrices instead of up to
+        thirteen, and makes no choices when it is loaded or trained further.
 
         Examples
         --------
         >>> import numpy as np
         >>> from aromatch import MomentAROMA
         >>> model = MomentAROMA("auto").fit(np.array([[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]]), list("aabb"))
-        >>> settled = model.settled()
-        >>> bool(settled.lam == model.lam_), bool((settled.W_ == model.W_).all())
+        >>> final = model.finalized()
+        >>> bool(final.alpha == model.alpha_), bool((final.W_ == model.W_).all())
         (True, True)
         """
         solution = self._solution
-        lam = self.lam if self.r is not None else float(solution.choice.lam)
-        given = MomentAROMA(lam, r=self.r, verbose=self.verbose)
+        alpha = self.alpha if self.alpha_schedule == "inverse" else float(solution.choice.alpha)
+        final = MomentAROMA(alpha, alpha_schedule=self.alpha_schedule, verbose=self.verbose)
         for name in ("n_features_in_", "n_object_features_in_", "feature_names_in_", "_fingerprints"):
             if name in self.__dict__:
-                setattr(given, name, self.__dict__[name])
-        sums_and_counts = {name: self._state[name] for name in given._shapes(1, 1)}
-        given._state = {name: array.copy() for name, array in {**sums_and_counts, "qp": solution.qp}.items()}
-        return given
+                setattr(final, name, self.__dict__[name])
+        sums_and_counts = {name: self._state[name] for name in final._shapes(1, 1)}
+        final._state = {name: array.copy() for name, array in {**sums_and_counts, "qp": solution.qp}.items()}
+        return final
 
-    # -- what was learned ---------------------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------------------
 
     @property
     def W_(self) -> Array:
@@ -212,17 +202,17 @@ class MomentAROMA(TripletLearner):
         return self._solution.Lambda.copy()
 
     @property
-    def lam_(self) -> float:
-        """The lam in use, as given or chosen."""
-        return self._solution.choice.lam
+    def alpha_(self) -> float:
+        """The regularization strength in use, given or chosen."""
+        return self._solution.choice.alpha
 
     @property
-    def denoised_(self) -> float:
-        """Share of what `denoise` found in W; 0 without it."""
-        return self._solution.choice.share
+    def denoise_weight_(self) -> float:
+        """Weight of the denoised sum in W; 0 without `denoise`."""
+        return self._solution.choice.denoise_weight
 
     @property
-    def weight_(self) -> float:
+    def sum_of_weights_(self) -> float:
         """Sum of the weights of all triplets."""
         check_is_fitted(self)
         return float(self._state["weight"][0])
@@ -230,35 +220,37 @@ class MomentAROMA(TripletLearner):
     # -- hooks of the base classes ------------------------------------------------------------------------
 
     def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        parts = ["", "learn_", "held_"] if self._holds_out else [""]
+        prefixes = ["", "train_", "validation_"] if self._is_split else [""]
         of_sums = {"qq": (m, m), "qp": (m, n), "pp": (n, n), "weight": (1,)}
-        shapes: dict[str, tuple[int, ...]] = {part + name: of_sums[name] for part in parts for name in of_sums}
+        shapes: dict[str, tuple[int, ...]] = {prefix + name: of_sums[name] for prefix in prefixes for name in of_sums}
         if self.denoise:
-            shapes |= {name: shapes[plain] for name, plain in _DENOISED.items()}
+            shapes |= {name: shapes[plain] for name, plain in DENOISED.items()}
         return shapes | {"counts": (2,)}
 
     def _check_params(self) -> float:
-        self._check_lam()
-        if self.r is not None:
-            checks.check_number(self.r, "r", above=0)
+        self._check_alpha()
         checks.check_flag(self.denoise, "denoise")
         if hasattr(self, "_state") and not {*self._shapes(1, 1)} <= {*self._state}:
             raise ValueError(
-                f"lam={self.lam!r} with denoise={self.denoise} needs triplets held out from the first one on, "
-                "and this model has held out none; fit it anew"
+                f"alpha={self.alpha!r} with denoise={self.denoise} needs validation rows from the first triplet on, "
+                "and this model has none; fit it again"
             )
         return 1.0
 
-    def _check_lam(self) -> float | None:
-        """Give lam when it is a number, None when it is to be chosen."""
-        if isinstance(self.lam, str):
-            checks.check_choice(self.lam, "lam", ("auto",))
-            return None
-        return checks.check_number(self.lam, "lam", at_least=0)
+    def _check_alpha(self) -> float | None:
+        """Return alpha if it is a number, None for "auto"."""
+        checks.check_choice(self.alpha_schedule, "alpha_schedule", ("constant", "inverse"))
+        if not isinstance(self.alpha, str):
+            return checks.check_number(self.alpha, "alpha", at_least=0)
+        checks.check_choice(self.alpha, "alpha", ("auto",))
+        if self.alpha_schedule != "constant":
+            raise ValueError(f"alpha='auto' needs alpha_schedule='constant', got {self.alpha_schedule!r}")
+        return None
 
     @property
-    def _holds_out(self) -> bool:
-        return self.denoise or (isinstance(self.lam, str) and self.r is None)
+    def _is_split(self) -> bool:
+        """Whether sums over training and validation rows are kept."""
+        return self.denoise or isinstance(self.alpha, str)
 
     def _first_state(self, m: int, n: int) -> dict[str, NDArray[Any]]:
         self._check_fits(m, n, FLOAT64)
@@ -270,41 +262,28 @@ class MomentAROMA(TripletLearner):
         changes = sums.changing(block, hashes)
         if block.record is not None:
             block.record[0] = *self._solution.judge(*_single(block, m, n)), changes[0]
-        rest = _part(block, changes)
-        if not self._holds_out:
-            found = _named(sums.of_triplets(rest, m, n))
+        informative, hashes = sums.part(block, changes), hashes[changes]
+        if self._is_split:
+            found = sums.split_sums(informative, hashes, m, n)
         else:
-            is_new_query, *are_new = sums.are_held_out(hashes[changes]).T
-            knows_objects = ~(are_new[0] | are_new[1])
-            found = {}
-            for name, is_there in (("learn_", ~is_new_query), ("held_", is_new_query)):
-                found |= _named(sums.of_triplets(_part(rest, knows_objects & is_there), m, n), name)
-            others = _named(sums.of_triplets(_part(rest, ~knows_objects), m, n))
-            found |= {name: found[f"learn_{name}"] + found[f"held_{name}"] + more for name, more in others.items()}
-            if self.denoise:
-                found |= {name: found[plain].copy() for name, plain in _DENOISED.items()}
-            if self.denoise and block.preferred is block.others:  # not a single judgement
-                graph = judgement_graph.graph_of(rest)
-                self._graph = graph.to_keep()
-                if graph.tells_something:
-                    told = Denoised(rest, graph)
-                    found |= {"denoised_qp": told.qp(), "known_qp": told.known_qp()}
-                    found |= {"new_qp": told.new_qp(), "new_pp": told.new_pp()}
-        self._take_in(found, len(block.triplets), len(rest.triplets))
+            found = sums.named(sums.of_triplets(informative, m, n))
+        if self.denoise:
+            graph = graph_of(informative, hashes) if block.preferred is block.others else None
+            found |= denoised_sums(found, informative, graph)
+        self._add(found, len(block.triplets), len(informative.triplets))
         return len(block.triplets)
 
     def _learn_in_pieces(self, block: Block, advance: Callable[[int], None], kept: str, first: int = 0) -> None:
-        # Large pieces: the sums of a piece cost as much as adding up all features of its rows, however few triplets.
-        # A graph is one piece: what it shows, it shows as a whole.
-        at_once = max(1, len(block.triplets)) if self.denoise else _AT_ONCE
-        for start in range(0, len(block.triplets), at_once):
-            advance(self._learn(_part(block, slice(start, start + at_once))))
+        # A graph needs all triplets in one batch.
+        size = max(1, len(block.triplets)) if self.denoise else _BATCH
+        for start in range(0, len(block.triplets), size):
+            advance(self._learn(sums.part(block, slice(start, start + size))))
 
     def _widened(self, rate: float) -> dict[str, NDArray[Any]]:
         return {name: array if name == "counts" else (1 - rate) * array for name, array in self._state.items()}
 
     def _to_file(self) -> dict[str, NDArray[Any]]:
-        # Without what only parameters of before asked for.
+        # Without sums that only earlier parameters needed.
         return {name: self._state[name] for name in self._shapes(1, 1)}
 
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
@@ -348,19 +327,15 @@ class MomentAROMA(TripletLearner):
 
     @property
     def _unit_of_margins(self) -> float:
-        # Another lam makes another scale of W.
-        return self._solution.typical_margin if self._holds_out else 1.0
+        # The scale of W depends on alpha.
+        return self._solution.typical_margin if self._is_split else 1.0
 
     @property
     def _learned_so_far(self) -> float:
         return float(self._state["weight"][0])
 
-    @property
-    def _W_of_known_rows(self) -> Array | None:
-        return self._solution.W_of_known
-
-    def _take_in(self, found: dict[str, Array], n_triplets: int, n_updates: int) -> None:
-        """Add to the sums: all of them or none, whenever an interrupt comes."""
+    def _add(self, found: dict[str, Array], n_triplets: int, n_updates: int) -> None:
+        """Add to the sums: all of them or none, also if interrupted."""
         for name, more in found.items():
             more += self._state[name]
             if not np.isfinite(more).all():
@@ -368,71 +343,52 @@ class MomentAROMA(TripletLearner):
                     "the sums over the triplets are too large for float64; scale rows or sample_weight down"
                 )
         after = {**found, "counts": _added(self._state["counts"], [n_triplets, n_updates])}
-        # It would keep the sums of before alive.
+        # It would keep the previous sums alive.
         self.__dict__.pop("_ready", None)
-        # Reading puts the solution in here, and leaves the attributes of the model as they are.
-        self._known: list[Solution] = []
+        # Reading stores the solution in this list, without setting attributes of the model.
+        self._solved: list[Solution] = []
         self._state = after
 
     @classmethod
     def _merge(cls, models: Sequence[Self]) -> Self:
-        """Give a model that has seen what all of these have."""
+        """Return the sum of fitted models."""
         merged = models[0].copy()
         merged.__dict__.pop("_calibration", None)
         for model in models[1:]:
             state = {name: model._state[name].copy() for name in merged._shapes(1, 1)}
-            merged._take_in(state, *state.pop("counts").tolist())
+            merged._add(state, *state.pop("counts").tolist())
         return merged
 
     @property
     def _solution(self) -> Solution:
-        """What follows from the sums; it is kept until they or the parameters change."""
+        """The solution for the sums, kept until they or the parameters change."""
         check_is_fitted(self)
         self._check_params()
-        lam = self._check_lam() if self.r is None else self.r / max(self.weight_, 1.0)
-        asked = lam, self.denoise
-        # Held here too: another reader may look at the same time.
-        known: list[Solution] = self.__dict__.get("_known", [])
-        latest, state = known[0] if known else None, self._state
-        if latest is not None and latest.state is state and latest.asked == asked:
+        alpha = self._check_alpha()
+        if alpha is not None and self.alpha_schedule == "inverse":
+            alpha = alpha / max(self.sum_of_weights_, 1.0)
+        settings = alpha, self.denoise
+        # Local references: another thread may read at the same time.
+        solved: list[Solution] = self.__dict__.get("_solved", [])
+        latest, state = solved[0] if solved else None, self._state
+        if latest is not None and latest.state is state and latest.settings == settings:
             return latest
-        found = Solution(state, *asked)
-        if "_known" in self.__dict__:
-            self._known[:] = [found]
-        else:  # it comes from a file, or is a copy
-            self._known = [found]
+        found = Solution(state, *settings)
+        if "_solved" in self.__dict__:
+            self._solved[:] = [found]
+        else:  # loaded or copied
+            self._solved = [found]
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy solves for itself, when it is asked to.
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_known", "_graph")}
-
-
-def _named(found: sums.Sums, part: str = "") -> dict[str, Array]:
-    """Give sums by the names that they have in a model."""
-    return {part + name: np.atleast_1d(value) for name, value in found._asdict().items()}
-
-
-def _part(block: Block, which: Any) -> Block:
-    """Give a part of the triplets of a block."""
-    weights = None if block.weights is None else block.weights[which]
-    return block._replace(triplets=block.triplets[which], weights=weights)
-
-
-def _learn_and_held_rows(rows: RowView, classes: NDArray[np.int64]) -> dict[str, Array]:
-    """Sum over the triplets inside each of two parts of labelled rows."""
-    numbers = np.arange(len(classes))
-    is_held = sums.is_held_out(rows, numbers)
-    found: dict[str, Array] = {}
-    for part, which in (("learn_", ~is_held), ("held_", is_held)):
-        found |= _named(sums.of_labels(rows, classes, numbers[which]), part)
-    return found
+        # A copy solves again on first use.
+        return {name: value for name, value in super().__getstate__().items() if name != "_solved"}
 
 
 def _added(counts: NDArray[np.int64], more: Sequence[int]) -> NDArray[np.int64]:
-    """Add to counts; the most that one can hold is more than anybody counts to, but labels allow more triplets."""
-    most = np.iinfo(np.int64).max
-    return np.array([min(int(count) + n, most) for count, n in zip(counts, more, strict=True)], dtype=np.int64)
+    """Add to counts, up to the largest integer: labels can allow more triplets than that."""
+    largest = np.iinfo(np.int64).max
+    return np.array([min(int(count) + n, largest) for count, n in zip(counts, more, strict=True)], dtype=np.int64)
 
 
 def _precision_of(name: str) -> np.dtype[Any]:
@@ -440,7 +396,7 @@ def _precision_of(name: str) -> np.dtype[Any]:
 
 
 def _single(block: Block, m: int, n: int) -> tuple[Array, Array]:
-    """Give q and p of a block with one triplet."""
+    """Return q and p of a block with one triplet."""
     q, p = np.zeros((1, m)), np.zeros((1, n))
     ends = np.array([0, 1])
     for rows, number, sign, out in (
@@ -453,6 +409,6 @@ def _single(block: Block, m: int, n: int) -> tuple[Array, Array]:
 
 
 def _number_of_triplets(counts: NDArray[np.int64]) -> int:
-    """How many different triplets classes of these sizes allow."""
+    """Return the number of distinct triplets that classes of these sizes allow."""
     n = int(counts.sum())
     return sum(int(c) * (int(c) - 1) * (n - int(c)) for c in counts)

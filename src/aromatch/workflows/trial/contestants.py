@@ -86,7 +86,7 @@ def contestants(width: int) -> list[Contestant]:
         Contestant("OASIS", [{"C": C} for C in (0.001, 0.01, 0.1)], _learner(OASIS, init="identity")),
         Contestant("d-AROMA", starts, _learner(DiagonalAROMA)),
         Contestant("f-AROMA", starts, _learner(FactoredAROMA)),
-        Contestant("MomentAROMA", [{}], _learner(MomentAROMA, lam="auto")),
+        Contestant("MomentAROMA", [{}], _learner(MomentAROMA, alpha="auto")),
         Contestant(ADAPTER, [{}], _adapter),
     ]
     return [one for one in found if width <= _MOST_FEATURES.get(one.name, width)]
