@@ -1,4 +1,4 @@
-"""What stands out of the graph of the judgements, against dense matrices and what is known of made-up groups."""
+"""Components of the graph of triplets above the noise level, against dense matrices and synthetic groups."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,7 @@ from scipy.sparse.linalg import eigsh, svds
 import aromatch as am
 from aromatch.kernels.rows import RowView
 from aromatch.learners.inputs import Block
-from aromatch.learners.moment import sums
-from aromatch.learners.moment import triplet_graph as judgement_graph
-from aromatch.learners.moment.triplet_graph import Denoised
+from aromatch.learners.moment import sums, triplet_graph
 from grouped_rows import groups
 
 
@@ -20,24 +18,31 @@ def block_of(Q, P, triplets, weights=None):
     return Block(queries, objects, objects, np.asarray(triplets), weights)
 
 
+def graph_of(block):
+    return triplet_graph.graph_of(block, sums.hashes_of(block))
+
+
+def denoised_sums(block):
+    return triplet_graph.denoised_sums({}, block, graph_of(block))
+
+
 def denoised_qp(block):
-    graph = judgement_graph.graph_of(block)
-    return Denoised(block, graph).qp() if graph.tells_something else None
+    return denoised_sums(block)["denoised_qp"] if graph_of(block).has_signal else None
 
 
-def test_every_group_stands_out_and_the_sum_comes_near_that_of_the_labels():
+def test_every_group_has_a_component_and_the_denoised_sum_is_near_that_of_the_labels():
     X, y, _, _ = groups(n_rows=800)
     triplets = am.triplets.from_labels(y, 20_000, random_state=0)
     everything = am.MomentAROMA().fit(X, y)._state
     plain = am.MomentAROMA().fit_triplets(triplets, X)._state
-    exact, drawn = everything["qp"] / everything["weight"], plain["qp"] / plain["weight"]
+    exact, sampled = everything["qp"] / everything["weight"], plain["qp"] / plain["weight"]
     denoised = denoised_qp(block_of(X, X, triplets)) / plain["weight"]
-    assert np.linalg.matrix_rank(denoised) == 7  # one less than there are groups: the mean of all has no say
-    assert np.linalg.norm(denoised - exact) < 0.5 * np.linalg.norm(drawn - exact)
+    assert np.linalg.matrix_rank(denoised) == 7  # one less than there are groups: the mean of all is no component
+    assert np.linalg.norm(denoised - exact) < 0.5 * np.linalg.norm(sampled - exact)
 
 
 def by_dense_matrices(Q, P, triplets, weights, symmetric):
-    """What stands out of the graph, all in dense matrices; rows that no triplet names have no judgement."""
+    """The denoised sums, all in dense matrices; rows in no triplet have no judgement."""
     K = np.zeros((len(Q), len(P)))
     np.add.at(K, (triplets[:, 0], triplets[:, 1]), weights)
     np.add.at(K, (triplets[:, 0], triplets[:, 2]), -weights)
@@ -50,7 +55,7 @@ def by_dense_matrices(Q, P, triplets, weights, symmetric):
     U, values, V = np.linalg.svd(scaled, full_matrices=False)
     kept = values > edge
     K_hat = roots[0][:, np.newaxis] * ((U[:, kept] * values[kept]) @ V[kept]) * roots[1]
-    new_query, new = (sums.is_held_out(RowView.of_dense(X), np.arange(len(X))) for X in (Q, P))
+    new_query, new = (sums.is_validation(sums.row_hashes(RowView.of_dense(X), np.arange(len(X)))) for X in (Q, P))
     centred = P[new] - np.average(P[new], axis=0, weights=degrees[1][new])
     return (
         Q.T @ K_hat @ P,
@@ -63,22 +68,21 @@ def by_dense_matrices(Q, P, triplets, weights, symmetric):
 @pytest.mark.parametrize("n_triplets", [3_000, 8_000])
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("container", [RowView.of_dense, lambda X: RowView.of_csr(X.shape, *csr_parts(X))])
-def test_what_stands_out_is_that_of_dense_matrices(n_triplets, symmetric, container):
+def test_denoised_sums_are_those_of_dense_matrices(n_triplets, symmetric, container):
     X, y, _, _ = groups(n_rows=300, width=10)
     triplets = am.triplets.from_labels(y, n_triplets, random_state=0)
     weights = np.random.default_rng(0).random(n_triplets) + 0.5
     queries = container(X)
     objects = queries if symmetric else container(X)
     block = Block(queries, objects, objects, triplets, weights)
-    told = Denoised(block, judgement_graph.graph_of(block))
-    found = told.qp(), told.known_qp(), told.new_qp(), told.new_pp()
+    found = [denoised_sums(block)[name] for name in triplet_graph.DENOISED]
     expected, n_kept = by_dense_matrices(X, X, triplets, weights, symmetric)
     assert 7 <= n_kept <= 9
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4 * np.abs(other).max())
 
 
-def test_rows_that_want_what_they_are_not_stand_out_too():
+def test_negative_components_are_found():
     rng = np.random.default_rng(0)
     y, X = np.arange(600) % 2, rng.normal(size=(600, 5))
     triplets = am.triplets.from_labels(y, 10_000, random_state=0)[:, [0, 2, 1]]
@@ -97,13 +101,13 @@ def csr_parts(X):
 @pytest.mark.parametrize("sizes", [(300, 700), (700, 300), (120, 900), (900, 120)])
 def test_queries_and_objects_of_two_collections(sizes):
     rng = np.random.default_rng(0)
-    wants, has = rng.integers(5, size=sizes[0]), rng.integers(5, size=sizes[1])
-    Q, P = rng.normal(size=(sizes[0], 20)) + np.eye(20)[wants], rng.normal(size=(sizes[1], 12)) + np.eye(12)[has]
+    target, has = rng.integers(5, size=sizes[0]), rng.integers(5, size=sizes[1])
+    Q, P = rng.normal(size=(sizes[0], 20)) + np.eye(20)[target], rng.normal(size=(sizes[1], 12)) + np.eye(12)[has]
     query = rng.integers(sizes[0], size=60_000)
     triplets = np.column_stack([query, rng.integers(sizes[1], size=(60_000, 2))])
-    good, bad = has[triplets[:, 1]] == wants[query], has[triplets[:, 2]] == wants[query]
+    good, bad = has[triplets[:, 1]] == target[query], has[triplets[:, 2]] == target[query]
     triplets = triplets[good & ~bad]
-    K = 5 * (wants[:, np.newaxis] == has) - 1.0
+    K = 5 * (target[:, np.newaxis] == has) - 1.0
     exact = Q.T @ K @ P
     plain = am.MomentAROMA().fit_triplets(triplets, Q, P)._state["qp"]
     denoised = denoised_qp(block_of(Q, P, triplets))
@@ -112,15 +116,15 @@ def test_queries_and_objects_of_two_collections(sizes):
     assert np.linalg.matrix_rank(denoised) == 4
 
 
-def test_large_and_small_graphs_are_taken_apart_alike(monkeypatch):
+def test_large_and_small_graphs_have_the_same_components(monkeypatch):
     X, y, _, _ = groups(n_rows=300)
     triplets = am.triplets.from_labels(y, 10_000, random_state=0)
     P = X.copy()
     found = {}
     for small in (0, 10_000):
-        monkeypatch.setattr(judgement_graph, "_SMALL", small)
+        monkeypatch.setattr(triplet_graph, "_SMALL", small)
         for first in (2, 32):
-            monkeypatch.setattr(judgement_graph, "_FIRST", first)
+            monkeypatch.setattr(triplet_graph, "_FIRST", first)
             for name, objects in (("one", X), ("two", P)):
                 found.setdefault(name, []).append(denoised_qp(block_of(X, objects, triplets)))
     for alike in found.values():
@@ -140,7 +144,7 @@ def test_weights_are_repetitions_and_scale_with_the_sum():
     np.testing.assert_allclose(10 * tenth, weighted, rtol=1e-6, atol=1e-6 * np.abs(repeated).max())
 
 
-def test_chance_and_contradictions_do_not_stand_out():
+def test_noise_and_contradictions_have_no_components():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 10))
     chance = rng.integers(500, size=(20_000, 3))
@@ -165,12 +169,12 @@ def planted(shape, strengths, symmetric, seed=0):
 
 
 @pytest.mark.parametrize("shape", [(4_000, 4_000), (1_500, 6_000), (6_000, 1_500)])
-def test_what_barely_stands_out_is_found_as_other_solvers_find_it(shape):
+def test_components_just_above_the_edge_are_found_as_by_other_solvers(shape):
     symmetric = shape[0] == shape[1]
     K = planted(shape, [2.0, 2.4, 2.8, 3.5, 8.0], symmetric)
     squares = K.multiply(K)
     edge = sum(float(np.sqrt(squares.sum(axis=axis).mean())) for axis in (1, 0))
-    found = judgement_graph._largest(K, 32, edge, symmetric)
+    found = triplet_graph._largest(K, 32, edge, symmetric)
     if symmetric:
         values, vectors = eigsh(K, k=10)
         order = np.argsort(-np.abs(values))
@@ -186,12 +190,12 @@ def test_what_barely_stands_out_is_found_as_other_solvers_find_it(shape):
     assert shared.min() > 0.97
 
 
-def test_directions_tell_who_belongs_together_and_of_whom_nothing_can_be_told():
+def test_directions_match_rows_of_a_group_and_are_zero_without_signal():
     X, y, _, _ = groups(n_rows=1_200, width=10)
     told = np.arange(1_200) < 800
     triplets = am.triplets.from_labels(y[:800], 20_000, random_state=0)
     chance = np.random.default_rng(0).integers(800, 1_200, size=(10_000, 3))
-    found, others = judgement_graph.graph_of(block_of(X, X, np.concatenate([triplets, chance]))).directions()
+    found, others = graph_of(block_of(X, X, np.concatenate([triplets, chance]))).directions()
     np.testing.assert_array_equal(found, others)
     norms = np.linalg.norm(found, axis=1)
     np.testing.assert_allclose(norms[norms > 0], 1)
@@ -202,31 +206,13 @@ def test_directions_tell_who_belongs_together_and_of_whom_nothing_can_be_told():
     assert np.mean(belongs == same) > 0.99
 
 
-def test_a_graph_is_known_again_by_its_triplets_and_weights():
-    X, y, _, _ = groups(n_rows=200)
-    triplets = am.triplets.from_labels(y, 2_000, random_state=0)
-    weights = np.ones(len(triplets))
-    graph = judgement_graph.graph_of(block_of(X, X, triplets, weights))
-    assert graph.is_of(block_of(X.copy(), X, triplets.copy(), weights.copy())) is False  # of two collections
-    Y = 2 * X
-    assert graph.is_of(block_of(Y, Y, np.asfortranarray(triplets), weights.copy()))
-    heavier = weights.copy()
-    heavier[-1] = 2
-    for other in (
-        block_of(X, X, triplets[::-1], weights),
-        block_of(X, X, triplets[:-1], weights[:-1]),
-        block_of(X, X, triplets, heavier),
-    ):
-        assert not graph.is_of(other)
-
-
 @pytest.mark.parametrize("is_one", [True, False])
 @pytest.mark.parametrize("n_triplets", [100_000, 2_000_000])
-def test_what_stands_out_by_far_is_found_without_overflow(is_one, n_triplets):
+def test_strong_components_are_found_without_overflow(is_one, n_triplets):
     rng = np.random.default_rng(0)
     y, X = np.arange(1_000) % 2, rng.normal(size=(1_000, 3))
     block = block_of(X, X if is_one else X.copy(), am.triplets.from_labels(y, n_triplets, random_state=0))
-    factors = judgement_graph.graph_of(block).found.factors
+    factors = graph_of(block).components
     assert len(factors.values) == 1
     sides = np.sign(factors.left[:, 0]) * np.where(y == 1, 1, -1)
     assert abs(sides.sum()) == 1_000

@@ -48,7 +48,7 @@ def test_a_model_that_grows_is_one_that_had_the_features_all_along(name):
     rng = np.random.default_rng(1)
     Q, P = (wider(X, width) + 0.1 * rng.normal(size=(len(X), width)) for X, width in ((Q, 17), (P, 16)))
     for _ in range(2):
-        tolerance = 1e-9 if name != "moment, auto" else 0.5  # what is added to all features alike, lam, is another
+        tolerance = 1e-9 if name != "moment, auto" else 0.5  # what is added to all features alike, alpha, is another
         np.testing.assert_allclose(model.similarity(Q, P), all_along.similarity(Q, P), rtol=tolerance, atol=tolerance)
         model.partial_fit_triplets(triplets[90:], Q, P)
         all_along.partial_fit_triplets(triplets[90:], Q, P)
@@ -106,7 +106,7 @@ def test_a_model_that_has_grown_can_be_saved_and_goes_on(name, tmp_path):
 
 def test_sums_that_nobody_asks_for_any_more_do_not_hinder():
     Q, P, triplets = toy(5, 5)
-    model = am.MomentAROMA("auto").fit_triplets(triplets, Q, P).set_params(lam=0.1)
+    model = am.MomentAROMA("auto").fit_triplets(triplets, Q, P).set_params(alpha=0.1)
     np.testing.assert_allclose(model.grow(6).W_[:5, :5], am.MomentAROMA(0.1).fit_triplets(triplets, Q, P).W_)
 
 

@@ -52,10 +52,9 @@ def moment_map(training: TrainingSet, n_components: int, alpha: float | None) ->
 
 def psd_factor(W: Any, n_components: int | None) -> Array:
     """Return L with ``L L'`` the positive semi-definite matrix of a rank that is nearest to W, dense or sparse."""
+    _check_sparse(W, n_components)
     S = (W + W.T) / 2
     if sparse.issparse(S):
-        if n_components is None:
-            raise ValueError("n_components must be a number for a model with a sparse W_, got None")
         if n_components >= S.shape[0]:
             return psd_factor(W.toarray(), n_components)
         if not S.count_nonzero():
@@ -75,6 +74,7 @@ def psd_factor(W: Any, n_components: int | None) -> Array:
 
 def singular_factors(W: Any, n_components: int | None) -> tuple[Array, Array]:
     """Return A and B with ``A B'`` the matrix of a rank that is nearest to W, dense or sparse."""
+    _check_sparse(W, n_components)
     k = min(W.shape) if n_components is None else min(n_components, *W.shape)
     if sparse.issparse(W) and k < min(W.shape):
         if not W.count_nonzero():
@@ -86,6 +86,11 @@ def singular_factors(W: Any, n_components: int | None) -> tuple[Array, Array]:
         U, values, Vt = linalg.svd(W.toarray() if sparse.issparse(W) else W.astype(np.float64), full_matrices=False)
     roots = np.sqrt(values[:k])
     return np.ascontiguousarray(U[:, :k] * roots), np.ascontiguousarray(Vt[:k].T * roots)
+
+
+def _check_sparse(W: Any, n_components: int | None) -> None:
+    if n_components is None and sparse.issparse(W):
+        raise ValueError("n_components must be a number for a model with a sparse W_, got None")
 
 
 def principal(L: Array, n_components: int | None = None) -> Array:
