@@ -20,7 +20,7 @@ import numpy as np
 
 import aromatch as am
 from aromatch.evaluation import evaluate_retrieval
-from aromatch.paper.methods import draw_triplets
+from aromatch.paper.methods import sample_triplets
 from benchmarks.quality import sampling
 from benchmarks.quality.methods import BATCH, METHODS, N_AVERAGED, N_TO_CHOOSE, RANK
 from benchmarks.quality.page import MEASURES
@@ -56,12 +56,12 @@ def compute(name, number, method_name):
     inside = split.inside(VALIDATION_SHARE, SEED)
     tried = []
     if len(method.settings) > 1:
-        triplets = draw_triplets(inside.y, N_TO_CHOOSE, SEED, number)
+        triplets = sample_triplets(inside.y, N_TO_CHOOSE, SEED, number)
         for setting in method.settings:
             tried.append({"setting": setting, **judged(learned(method, inside, triplets, setting)[0], inside)})
     best = max(tried, key=lambda one: one["P@10"])["setting"] if tried else method.settings[0]
     most = COLLECTIONS[name].n_triplets[-1]
-    triplets = draw_triplets(split.y, most, SEED, number)
+    triplets = sample_triplets(split.y, most, SEED, number)
     found = []
     for n in COLLECTIONS[name].n_triplets if method.learns_from == "triplets" else (0,):
         found.append({"n_triplets": n, **judged(learned(method, split, triplets[:n], best)[0], split)})
@@ -79,7 +79,7 @@ def compute(name, number, method_name):
 def compute_times(name, chosen):
     """Learn the first split once more, one method after another; give the seconds for every number of triplets."""
     split = split_of(name, 0)
-    triplets = draw_triplets(split.y, COLLECTIONS[name].n_triplets[-1], SEED, 0)
+    triplets = sample_triplets(split.y, COLLECTIONS[name].n_triplets[-1], SEED, 0)
     seconds = {}
     for method in METHODS:
         if method.name in chosen:

@@ -102,7 +102,7 @@ def test_draws_are_triplets_of_labels_and_harder_ones_are_near(toy_collection, s
 def test_two_ways_to_learn_in_torch_are_ready_for_the_same_rows(toy_collection):
     pytest.importorskip("torch", reason="torch is not there: pip install 'aromatch[quality]'")
     split = experiment.split_of("toy", 0)
-    triplets = experiment.draw_triplets(split.y, 300, 0, 0)
+    triplets = experiment.sample_triplets(split.y, 300, 0, 0)
     cosine = experiment.judged(METHODS[0].learn(split.X, split.y, triplets), split)["mAP"]
     for method in METHODS:
         if "torch" in method.name:

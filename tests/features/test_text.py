@@ -201,14 +201,14 @@ def test_a_second_fit_that_fails_changes_nothing():
 @pytest.mark.parametrize(
     ("texts", "y", "error", "message"),
     [
-        ([], [], ValueError, "texts must be at least one text, got none"),
+        ([], [], ValueError, "texts"),
         (TEXTS, None, ValueError, "y must be the class of each text"),
         (TEXTS, CLASSES[:4], ValueError, "y must have one label for each of the 6 rows, got 4"),
-        ("one text", ["a"], TypeError, "texts must be a sequence of texts, got str"),
-        (None, ["a"], TypeError, "texts must be a sequence of texts, got NoneType"),
-        (["good", b"bytes"], [0, 1], TypeError, "texts must be strings, but number 1 is of type bytes"),
-        (["good", None], [0, 1], TypeError, "number 1 is of type NoneType"),
-        (np.eye(2), [0, 1], TypeError, "number 0 is of type ndarray"),
+        ("one text", ["a"], TypeError, "texts must be a sequence of strings, got str"),
+        (None, ["a"], TypeError, "texts must be a sequence of strings, got NoneType"),
+        (["good", b"bytes"], [0, 1], TypeError, "texts .*got bytes at index 1"),
+        (["good", None], [0, 1], TypeError, "got NoneType at index 1"),
+        (np.eye(2), [0, 1], TypeError, "got ndarray at index 0"),
         (["the of and"], [0], ValueError, "vocabulary"),
     ],
 )
@@ -235,7 +235,7 @@ def test_methods_before_fit_say_so():
 
 def test_texts_to_transform_are_checked_too():
     features = TextFeatures().fit(TEXTS, CLASSES)
-    with pytest.raises(TypeError, match="number 0 is of type int"):
+    with pytest.raises(TypeError, match="got int at index 0"):
         features.transform([3])
     with pytest.raises(ValueError, match="at least one text"):
         features.transform([])
@@ -266,5 +266,5 @@ def test_a_pattern_that_could_take_for_ever_does_not_come_from_a_file():
     with pytest.raises(ValueError, match="cannot be saved"):
         fitted.to_parts()
     header, arrays = TextFeatures().fit(TEXTS, CLASSES).to_parts()
-    with pytest.raises(ValueError, match="the token pattern of its text features must be one of"):
+    with pytest.raises(ValueError, match="token_pattern"):
         TextFeatures.from_parts({**header, "token_pattern": "(a+)+$"}, arrays)

@@ -14,7 +14,7 @@ from scipy import sparse
 from aromatch.evaluation import evaluate_retrieval
 from aromatch.learners import OASIS, FactoredAROMA
 from aromatch.paper.figures import draw
-from aromatch.paper.methods import compute, draw_triplets
+from aromatch.paper.methods import compute, sample_triplets
 from aromatch.paper.page import make_page
 from aromatch.paper.reproduce import read_results, reproduce_cell
 from aromatch.paper.run import precision_at_10, run_cell, run_figure
@@ -62,10 +62,10 @@ def test_an_unknown_figure_is_refused():
 
 def test_fewer_triplets_are_the_first_of_more():
     y = np.repeat(list("abc"), 30)
-    more = draw_triplets(y, 2345, seed=1, split=2)
-    np.testing.assert_array_equal(draw_triplets(y, 1001, seed=1, split=2), more[:1001])
-    assert not np.array_equal(draw_triplets(y, 1001, seed=1, split=3), more[:1001])
-    assert draw_triplets(y, 0, seed=1, split=2).shape == (0, 3)
+    more = sample_triplets(y, 2345, seed=1, split=2)
+    np.testing.assert_array_equal(sample_triplets(y, 1001, seed=1, split=2), more[:1001])
+    assert not np.array_equal(sample_triplets(y, 1001, seed=1, split=3), more[:1001])
+    assert sample_triplets(y, 0, seed=1, split=2).shape == (0, 3)
 
 
 def test_splits_cover_all_rows_and_their_parts_do_not_meet(place):
@@ -101,7 +101,7 @@ def test_a_cell_finds_what_a_plain_loop_finds(place):
     found = compute(spec, cell, split)
     assert found.n_triplets == [2, 4, 10, 20, 40, 100, 200, 400, 1000]
     model = FactoredAROMA(r=0.1, init="identity")
-    triplets = draw_triplets(split.y, 1000, spec.seed, 1)
+    triplets = sample_triplets(split.y, 1000, spec.seed, 1)
     done = 0
     for place_of, at in enumerate(found.n_triplets):
         model.partial_fit_triplets(triplets[done:at], split.X)
@@ -147,7 +147,7 @@ def test_values_at_a_checkpoint_are_those_of_a_shorter_run(raw, place):
     results = Results(raw)
     spec = tiny()
     split = make_split(spec, 0, "", place / "results" / "kept" / "vectors")
-    model = OASIS(C=0.1).fit_triplets(draw_triplets(split.y, 400, spec.seed, 0), split.X)
+    model = OASIS(C=0.1).fit_triplets(sample_triplets(split.y, 400, spec.seed, 0), split.X)
     report = evaluate_retrieval(model, split.X_test, split.y_test, ks=(1, 10))
     arguments = {"method": "OASIS", "init": "identity", "C": 0.1, "at": 400}
     assert results.values("P@1", **arguments)[0] == report.precision[1]
@@ -175,7 +175,7 @@ def test_any_cell_can_be_computed_again_from_the_raw_results(raw, place):
     report = reproduce_cell(place, "fig4", name)
     assert report["same"]
     assert report["recomputed"]["precision"] == report["stored"]["precision"]
-    with pytest.raises(ValueError, match=r"cell must be the name of one in fig4\.json"):
+    with pytest.raises(ValueError, match=r"cell .*fig4\.json"):
         reproduce_cell(place, "fig4", "split 9")
     with pytest.raises(FileNotFoundError, match="aromatch reproduce fig3"):
         reproduce_cell(place, "fig3", name)

@@ -1,4 +1,4 @@
-"""What turns raw objects into vectors, as scikit-learn transformers."""
+"""Transformers from texts and images to vectors."""
 
 from .descriptors import PatchDescriptors
 from .image import ImageFeatures

@@ -1,8 +1,8 @@
-"""Descriptors of the patches of many pictures: in parallel, and from a cache where they were computed before.
+"""Descriptors of the patches of many pictures, computed in parallel and cached.
 
-A cache file is named by the SHA-256 of everything that its numbers depend on: the bytes of the picture, the
-settings and the version of the computation. So a renamed picture is found, a changed one is not, and other
-settings never read each other's files. Weights and scalings come later and cost no new descriptors.
+The name of a cache file is the SHA-256 of everything its values depend on: the bytes of the picture, the parameters and
+the version of the computation. Renamed pictures are therefore found, and changed ones are not. Weights and scalings are
+applied later and need no new descriptors.
 """
 
 import hashlib
@@ -23,40 +23,37 @@ from .._utils.progress import progress_bar
 from . import patches
 from .pictures import Picture, check_pictures, content, open_picture, require_image_extra
 
-# To be raised whenever the same picture and settings give other numbers: old cache files are then not found.
+# Increase it if the values for the same picture and parameters change, to invalidate old cache files.
 VERSION = 1
-# Starting processes takes about as long as this many pictures.
+# Starting processes takes about as long as describing this many pictures.
 FEW = 32
 
 
 class PatchDescriptors(TransformerMixin, BaseEstimator):
-    """Counts of texture patterns and of colours in overlapping square patches. It learns nothing.
+    """Counts of texture patterns and of colours in overlapping square patches; stateless.
 
     Parameters
     ----------
     patch_size : int, default 24
-        The side of a patch in pixels. Small patches give many simple words, large ones few that are seldom
-        the same twice. A picture smaller than a patch is continued, mirrored at its edges.
+        Side of a patch in pixels. Small patches give many simple words, large ones few specific words. A picture
+        smaller than a patch is padded by reflection.
     stride : int, default 12
-        How many pixels one patch begins after the other; less than `patch_size` makes them overlap. Half the
-        stride means four times the patches.
+        Distance between neighbouring patches in pixels; they overlap if it is less than `patch_size`.
     scales : sequence of float, default (1.0, 0.5, 0.25)
-        The picture is also looked at reduced to these sizes. A patch then covers more of it, and patterns are
-        found that are coarser.
+        Scales to which a picture is reduced. At smaller scales patches contain coarser patterns.
     longest_side : int or None, default 300
-        Larger pictures are first reduced so that their longer side has this many pixels. None keeps them as
-        they are; a photograph from a camera then has some hundred thousand patches.
+        Larger pictures are first reduced so that their longer side has this many pixels. None keeps their size; a
+        photograph from a camera then has some hundred thousand patches.
     colour_space : "opponent", "rgb", "hsv" or "lab", default "opponent"
-        The coordinates that are cut into bins. "opponent" is light, red against green and yellow against blue.
+        Coordinates of the colour histogram. "opponent" is lightness, red-green and yellow-blue.
     colour_bins : three ints, default (5, 5, 5)
-        How many bins each coordinate is cut into. Odd numbers leave nearly grey colours in one bin of an
-        opponent axis.
+        Number of bins of each coordinate. With odd numbers nearly grey colours share one bin of an opponent axis.
     cache : path or None, default None
-        A folder to keep descriptors in. None keeps nothing.
+        Folder of the cache; None disables it.
     n_jobs : int, default -1
-        The number of processes; -1 is one for each core. The result does not depend on it.
+        Number of processes; -1 means one per core. Does not change the result.
     verbose : bool, default False
-        Show a progress bar where standard error is a terminal.
+        Show a progress bar if standard error is a terminal.
 
     Examples
     --------
@@ -94,12 +91,12 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, images: Any = None, y: Any = None) -> Self:
-        """Check the settings; there is nothing to learn.
+        """Check the parameters; nothing is fitted.
 
         Parameters
         ----------
         images, y : ignored
-            Here because scikit-learn passes them.
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -110,7 +107,7 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, images: Iterable[Picture]) -> list[NDArray[Any]]:
-        """Describe every patch of every picture.
+        """Compute the descriptors of all patches of all pictures.
 
         Parameters
         ----------
@@ -121,8 +118,7 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
         Returns
         -------
         list of ndarray of uint16, each of shape (n_patches, 59 + number of colour bins)
-            How often each pattern and each colour occurs in each patch: the scales one after the other, the
-            patches of each row by row.
+            Counts of each pattern and each colour in each patch, by scale, row and column.
         """
         return list(self.each(images, _unchanged))
 
@@ -132,21 +128,21 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
         function: Callable[[NDArray[Any], int], Any],
         doing: str = "describing pictures",
     ) -> Iterator[Any]:
-        """Describe each picture and give what a function makes of that, which runs beside it in its process.
+        """Apply a function to the descriptors of each picture, in the process that computes them.
 
         Parameters
         ----------
         images : iterable of pictures
             As for `transform`.
         function : callable
-            Takes the counts of one picture and its number. It has to be known to other processes by name.
+            Called with the counts of one picture and its index; must be picklable.
         doing : str
-            What the progress bar says.
+            Description of the progress bar.
 
         Yields
         ------
         object
-            What the function returned, in the order of the pictures.
+            Return value of the function, in the order of the pictures.
         """
         from joblib import Parallel, delayed
 
@@ -164,7 +160,7 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
                 advance(1)
 
     def _settings(self) -> dict[str, Any]:
-        """Return the settings that the numbers depend on, checked."""
+        """Check the parameters; return those that the values depend on."""
         patch_size = check_integer(self.patch_size, "patch_size", at_least=2)
         for name in ("scales", "colour_bins"):
             if not isinstance(getattr(self, name), Iterable):
@@ -174,11 +170,11 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
         if len(bins) != 3:
             raise ValueError(f"colour_bins must be three numbers, got {self.colour_bins!r}")
         if not scales or max(scales) > 1:
-            raise ValueError(f"scales must be at least one number, none above 1, got {self.scales!r}")
+            raise ValueError(f"scales must be one or more numbers of at most 1, got {self.scales!r}")
         if self.longest_side is not None:
             check_integer(self.longest_side, "longest_side", at_least=1)
         if check_integer(self.n_jobs, "n_jobs", at_least=-(2**31)) == 0:
-            raise ValueError("n_jobs must not be 0: a number of processes, or -1 for one a core")
+            raise ValueError("n_jobs must be a number of processes, or -1 for one per core, got 0")
         return {
             "patch_size": patch_size,
             "stride": check_integer(self.stride, "stride", at_least=1),
@@ -216,21 +212,21 @@ def _work(
 
 
 def _read(path: Path, n_columns: int, area: int) -> NDArray[Any] | None:
-    """Return what a cache file holds, or None when it is not there or not whole."""
+    """Return the content of a cache file, or None if it is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as file:
             counts: NDArray[Any] = file["counts"]
-    except Exception:  # whatever a damaged file makes NumPy raise, the picture is still there
+    except Exception:  # damaged files raise many kinds of errors, and the descriptors can be computed again
         return None
     if counts.ndim != 2 or counts.dtype.kind != "u" or counts.shape[1] != n_columns:
         return None
-    # The sums are known: an old file in a new place, or a flipped bit that the check sum let through, fails here.
-    whole = (counts.sum(axis=1, dtype=np.int64) == 2 * area).all()
-    return counts if len(counts) and whole else None
+    # Row sums are known, which detects files of other parameters and flipped bits.
+    valid = (counts.sum(axis=1, dtype=np.int64) == 2 * area).all()
+    return counts if len(counts) and valid else None
 
 
 def _write(path: Path, counts: NDArray[Any]) -> None:
-    """Write a cache file in one step: another process sees all of it or nothing."""
+    """Write a cache file atomically."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:

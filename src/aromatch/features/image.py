@@ -5,17 +5,17 @@ scaled and put side by side,
 
     x = (s(h), w s(g)),        s = square root, by default.
 
-With square roots, |x - x'|^2 = |s(h) - s(h')|^2 + w^2 |s(g) - s(g')|^2 adds up squared Hellinger distances, which do
-not let the few largest bins decide. k-means on descriptors of training pictures gives a dictionary of words; each
-patch of a picture is the word nearest to it. With n_t patches of word t, N training pictures and N_t of them that
-contain the word, the vector of a picture is, before it is scaled to norm 1,
+With square roots, |x - x'|^2 = |s(h) - s(h')|^2 + w^2 |s(g) - s(g')|^2 is a sum of squared Hellinger distances, which
+the few largest bins do not dominate. The dictionary of words is computed by k-means on descriptors of training
+pictures; each patch of a picture is assigned to the nearest word. With n_t patches of word t, N training pictures and
+N_t of them that contain the word, the vector of a picture is, before it is scaled to norm 1,
 
-    v_t = f(n_t) idf_t,        idf_t = 1 + log((1 + N) / (1 + N_t)),        f = square root, by default:
+    v_t = f(n_t) idf_t,        idf_t = 1 + log((1 + N) / (1 + N_t)),        f = square root, by default,
 
-the fourth patch of a white wall tells less than the first.
+because repeated words, such as the patches of a white wall, are less informative.
 
-Departure: the paper does not say which patches, colours and scalings it took. `from_preset("paper")` is a reading
-of it with as few words an image as it reports; the defaults were chosen by measurement (docs/images.md).
+Departure: the paper does not specify patches, colours and scalings. `from_preset("paper")` is an interpretation with as
+few words per image as it reports; the defaults were chosen by measurement (docs/images.md).
 """
 
 import os
@@ -46,34 +46,33 @@ TERM_WEIGHTS = ("sqrt", "count", "log", "binary")
 
 
 class ImageFeatures(TransformerMixin, BaseEstimator):
-    """Vectors of unit norm from images: tf-idf of visual words, which are clusters of texture and colour.
+    """Vectors of unit norm from images: tf-idf of visual words, clusters of texture and colour.
 
-    The dictionary and how rare each word is are learned from the training images alone, so that nothing of a
-    held-out part leaks into its own evaluation. Needs `pip install 'aromatch[image]'`.
+    The dictionary and the document frequencies are computed from the training images alone, so that no information
+    about test images leaks into their evaluation. Requires `pip install 'aromatch[image]'`.
 
     Parameters
     ----------
     n_words : int, default 1000
-        The size of the dictionary: the width of the vectors.
+        Size of the dictionary, the width of the vectors.
     patch_size, stride, scales, longest_side, colour_space, colour_bins
-        Which patches are looked at and how colours are counted: see `PatchDescriptors`.
+        Patches and colour bins, see `PatchDescriptors`.
     colour_weight : float, default 0.15
-        How much colours count against texture in the choice of a word; 0 leaves them out. Raise it where the
-        colour of a thing tells what it is.
+        Weight of colour relative to texture; 0 ignores colour. Increase it if colour is informative about the class.
     scaling : "sqrt", "l1" or "l2", default "sqrt"
-        Square roots of the shares of each bin, the shares themselves, or histograms of Euclidean norm 1.
+        Square roots of relative frequencies, relative frequencies, or histograms of Euclidean norm 1.
     term_weight : "sqrt", "count", "log" or "binary", default "sqrt"
-        What n patches of one word count: the square root of n, n, 1 + log n, or 1.
+        Weight of n patches of one word: the square root of n, n, 1 + log n, or 1.
     n_samples : int, default 100_000
-        How many patches of the training images the dictionary is learned from, the same number of each image.
+        Number of patches sampled for k-means, the same number from each training image.
     cache : path or None, default None
-        A folder to keep descriptors in, by the content of each image, so that the next run starts at k-means.
+        Folder for a cache of descriptors by the content of each image, so that the next run starts at k-means.
     n_jobs : int, default -1
-        The number of processes for reading and describing; -1 is one for each core. Does not change the result.
+        Number of processes; -1 means one per core. Does not change the result.
     random_state : int, RandomState, Generator or None, default None
-        An int makes the dictionary the same on every call.
+        Random seed of the dictionary.
     verbose : bool, default False
-        Show progress bars where standard error is a terminal.
+        Show progress bars if standard error is a terminal.
 
     Attributes
     ----------
@@ -84,11 +83,11 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    PatchDescriptors : the part that learns nothing.
+    PatchDescriptors : the descriptors, which need no training.
 
     Examples
     --------
-    Stripes that stand and stripes that lie, as arrays; paths of files do as well.
+    Vertical and horizontal stripes as arrays; paths of files can be passed as well.
 
     >>> import numpy as np
     >>> from aromatch.features import ImageFeatures
@@ -103,7 +102,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
     >>> bool(likeness[:4, :4].min() > likeness[:4, 4:].max())
     True
 
-    The setting nearest to the paper, with all it means visible:
+    The settings nearest to the paper:
 
     >>> ImageFeatures.from_preset("paper", random_state=0)
     ImageFeatures(...patch_size=64...)
@@ -161,15 +160,15 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_preset(cls, name: str, **settings: Any) -> Self:
-        """Make a transformer with settings that belong together.
+        """Return a transformer with a named set of parameters.
 
         Parameters
         ----------
         name : "dense" or "paper"
-            "dense" is the default. "paper" has patches of 64 pixels every 32, which gives as few words an image
-            as the paper reports; the rest is the plainest reading of its section 5.1.
+            "dense" is the default. "paper" has patches of 64 pixels with a stride of 32, which gives as few words per
+            image as the paper reports; the rest is the simplest interpretation of its section 5.1.
         **settings
-            Any parameter, to be set after the preset.
+            Parameters that override the preset.
 
         Returns
         -------
@@ -179,14 +178,14 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
         return cls(**{**cls.PRESETS[check_choice(name, "name", tuple(cls.PRESETS))], **settings})
 
     def fit(self, images: Iterable[Picture], y: Any = None) -> Self:
-        """Learn the dictionary and how rare each word is.
+        """Compute the dictionary and the document frequencies of its words.
 
         Parameters
         ----------
         images : iterable of paths, bytes of picture files, or arrays
-            The training images; see `PatchDescriptors.transform` for what an array may be.
+            The training images; see `PatchDescriptors.transform` for valid arrays.
         y : ignored
-            Here because scikit-learn passes it.
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -197,14 +196,14 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, images: Iterable[Picture], y: Any = None) -> Any:
-        """Learn the dictionary and give the vectors of the training images, each unpacked once.
+        """Compute the dictionary and return the vectors of the training images, which are decoded once.
 
         Parameters
         ----------
         images : iterable of pictures
             As for `fit`.
         y : ignored
-            Here because scikit-learn passes it.
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -220,7 +219,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
         with ExitStack() as until_the_end:
             cache = self.cache
             if cache is None:
-                # There are two passes over the patches; the second one finds them here and unpacks no image.
+                # The second of two passes over the patches reads them from here and decodes no image.
                 cache = until_the_end.enter_context(TemporaryDirectory(prefix="aromatch-"))
             patches = self._descriptors(cache)
             some = partial(_sample, scale=scale, seed=seed, n=-(-n_samples // len(pictures)))
@@ -228,11 +227,11 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
             if len(sample) < n_words:
                 raise ValueError(
                     f"n_words must be at most the number of sampled patches of the training images, {len(sample)}, "
-                    f"got {n_words}: give more images, or ask for fewer words"
+                    f"got {n_words}; use more images or fewer words"
                 )
             dictionary = MiniBatchKMeans(n_words, batch_size=4096, n_init=1, max_iter=30, random_state=seed)
-            # On one thread the same seed gives the same bits on any number of cores.
-            with threadpool_limits(limits=1), progress_bar("finding words", 1, enabled=self.verbose):
+            # One thread, so that the result does not depend on the number of cores.
+            with threadpool_limits(limits=1), progress_bar("clustering descriptors", 1, enabled=self.verbose):
                 dictionary.fit(sample)
             counts = _bags(patches, pictures, dictionary, scale)
         self._dictionary = dictionary
@@ -242,7 +241,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
         return self._weighed(counts)
 
     def transform(self, images: Iterable[Picture]) -> Any:
-        """Give the vectors of images.
+        """Return the vectors of images.
 
         Parameters
         ----------
@@ -259,12 +258,12 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
         return self._weighed(_bags(patches, check_pictures(images), self._dictionary, self._scale()))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Give the names of the columns, `"word0"` to `"word999"`.
+        """Return the names of the columns, `"word0"` to `"word999"`.
 
         Parameters
         ----------
         input_features : ignored
-            Here because scikit-learn passes it.
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -284,7 +283,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
         return partial(scaled, scaling=check_choice(self.scaling, "scaling", SCALINGS), colour_weight=weight)
 
     def _weighed(self, counts: Any) -> Any:
-        """Turn counts into vectors; the counts are used up."""
+        """Return vectors from counts, which are modified in place."""
         if self.term_weight == "sqrt":
             np.sqrt(counts.data, out=counts.data)
         elif self.term_weight == "log":
@@ -300,7 +299,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
 
 
 def scaled(counts: NDArray[Any], *, scaling: str, colour_weight: float) -> NDArray[np.float32]:
-    """Turn counts in patches into descriptors.
+    """Return descriptors from counts in patches.
 
     >>> counts = np.zeros((1, 60), dtype=np.uint16)
     >>> counts[0, [0, 1, 59]] = 256, 768, 1024  # a fourth, three fourths; one colour
@@ -315,13 +314,13 @@ def scaled(counts: NDArray[Any], *, scaling: str, colour_weight: float) -> NDArr
 
 
 def _sample(counts: NDArray[Any], number: int, *, scale: Any, seed: int, n: int) -> NDArray[np.float32]:
-    """Draw patches of one image; which ones depends on its number alone, not on the order of the work."""
+    """Sample patches of one image, depending on its number but not on the order of execution."""
     chosen = np.random.default_rng([seed, number]).permutation(len(counts))[:n]
     return np.asarray(scale(counts[chosen]))
 
 
 def _words(counts: NDArray[Any], number: int, *, scale: Any, dictionary: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Name the words of one image and how many patches are nearest to each."""
+    """Return the words of one image and their numbers of patches."""
     return np.unique(dictionary.predict(scale(counts)), return_counts=True)
 
 

@@ -1,21 +1,20 @@
-"""What a patch of a picture looks like: a histogram of its texture and a histogram of its colours.
+"""Descriptors of patches: a histogram of texture and a histogram of colours.
 
-Texture is the uniform local binary pattern LBP(8, 2) (Ojala, Pietikäinen & Mäenpää 2002). Around each pixel c the
-picture is read at 8 points of a circle of radius 2, between pixels by bilinear interpolation, and each point gives
-one bit: is it at least as bright as c? Read around the circle, a pattern is uniform when its bits change at most
-twice. There are 58 uniform patterns (8 * 7 edges and corners, all ones, all zeros); all others share a 59th bin.
-Only comparisons count, so a change of exposure or contrast leaves the histogram as it is.
+Texture is the uniform local binary pattern LBP(8, 2) (Ojala, Pietikäinen & Mäenpää 2002). For each pixel c, the picture
+is interpolated bilinearly at 8 points of a circle of radius 2, and each point contributes one bit: whether it is at
+least as bright as c. A pattern is uniform if its bits change at most twice around the circle. There are 58 uniform
+patterns (8 * 7 edges and corners, all ones, all zeros); all others share a 59th bin. The histogram is invariant to
+exposure and contrast.
 
-Colour is a joint histogram of the three coordinates of a colour space, cut into equal bins.
+Colour is a joint histogram of the three coordinates of a colour space, with equal bins.
 
-Patches are squares that overlap, on a grid with the same margin on both sides. To count many of them at once, the
-picture is cut into cells of g = gcd(patch size, stride) pixels and the codes of each cell are counted. With I the
-sums of these counts over all cells above and to the left, a patch that begins at cell (i, j) and is k = size / g
-cells wide has the counts
+Patches are overlapping squares on a grid with equal margins. To count them efficiently, the picture is divided into
+cells of g = gcd(patch size, stride) pixels and the codes of each cell are counted. With I the sums of these counts over
+all cells above and to the left, a patch that begins at cell (i, j) and is k = size / g cells wide has the counts
 
     I[i + k, j + k] - I[i, j + k] - I[i + k, j] + I[i, j],
 
-whole numbers, exactly those of a loop over the pixels of each patch.
+which are integers and exact.
 
 T. Ojala, M. Pietikäinen and T. Mäenpää, "Multiresolution gray-scale and rotation invariant texture classification
 with local binary patterns", IEEE PAMI 24(7), 2002.
@@ -34,20 +33,20 @@ if TYPE_CHECKING:
 N_PATTERNS = 59
 RADIUS = 2
 COLOUR_SPACES = ("rgb", "hsv", "lab", "opponent")
-# Colours are rounded to 6 bits a channel, so that any colour space is one look-up in a table of 2^18 bins.
+# Colours are rounded to 6 bits per channel, so that any colour space is one lookup in a table of 2^18 bins.
 COLOUR_BITS = 6
 
 
 def texture_codes(channel: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Give the LBP(8, 2) bin, 0 to 58, of every pixel; outside of its edges a picture goes on mirrored.
+    """Return the LBP(8, 2) bin, 0 to 58, of every pixel, with reflection at the edges.
 
-    >>> bool((texture_codes(np.zeros((4, 5), dtype=np.uint8)) == 57).all())  # nothing is darker than its neighbour
+    >>> bool((texture_codes(np.zeros((4, 5), dtype=np.uint8)) == 57).all())  # constant brightness
     True
     """
     from skimage import feature
 
-    local_binary_pattern: Any = feature.local_binary_pattern  # scikit-image calls itself typed, but this is not
-    # scikit-image takes the world outside for black, which would draw an edge around every picture.
+    local_binary_pattern: Any = feature.local_binary_pattern  # untyped in scikit-image
+    # scikit-image pads with black, which would add an edge around every picture.
     padded = np.pad(channel, RADIUS + 1, mode="symmetric")
     inner = slice(RADIUS + 1, -RADIUS - 1)
     codes = local_binary_pattern(padded, 8, RADIUS, method="nri_uniform")[inner, inner]
@@ -55,7 +54,7 @@ def texture_codes(channel: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def colour_codes(rgb: NDArray[np.uint8], space: str, bins: tuple[int, int, int]) -> NDArray[np.int64]:
-    """Give the bin of the colour of every pixel."""
+    """Return the colour bin of every pixel."""
     red, green, blue = np.moveaxis(rgb >> (8 - COLOUR_BITS), 2, 0)
     return np.asarray(_colour_table(space, bins)[red, green, blue])
 
@@ -71,7 +70,7 @@ def _colour_table(space: str, bins: tuple[int, int, int]) -> NDArray[np.int64]:
     elif space == "hsv":
         coordinates = color.rgb2hsv(rgb)
     elif space == "lab":
-        # Few colours of photographs are further than 50 from grey; those fall into the outermost bins.
+        # Few colours of photographs are further than 50 from grey; these are counted in the outermost bins.
         coordinates = (color.rgb2lab(rgb) + np.array([0.0, 50.0, 50.0])) / 100.0
     else:
         red, green, blue = np.moveaxis(rgb, 3, 0)
@@ -82,7 +81,7 @@ def _colour_table(space: str, bins: tuple[int, int, int]) -> NDArray[np.int64]:
 
 
 def grid(length: int, patch_size: int, stride: int) -> NDArray[np.int64]:
-    """Give where patches begin along a side: every `stride` pixels, the rest shared by both ends.
+    """Return the first pixels of patches along a side: every `stride` pixels, with equal margins.
 
     >>> grid(70, patch_size=32, stride=16)
     array([ 3, 19, 35])
@@ -97,16 +96,16 @@ def count_in_patches(codes: NDArray[np.int64], n_bins: int, patch_size: int, str
     Parameters
     ----------
     codes : ndarray of int64, shape (height, width)
-        A number from 0 to `n_bins` - 1 for each pixel; both sides at least `patch_size`.
+        A code from 0 to `n_bins` - 1 for each pixel; both sides are at least `patch_size`.
     n_bins : int
         The number of codes.
     patch_size, stride : int
-        The side of a patch, and how far the next one is.
+        Side of a patch, and distance to the next one.
 
     Returns
     -------
     ndarray of int64, shape (n_patches, n_bins)
-        The patches row by row, as they lie in the picture.
+        Counts of the patches, row by row.
 
     Examples
     --------
@@ -139,12 +138,12 @@ def describe(
     colour_space: str,
     colour_bins: tuple[int, int, int],
 ) -> NDArray[Any]:
-    """Count patterns and colours in every patch of a picture, at every scale.
+    """Count patterns and colours in every patch of a picture at every scale.
 
     Returns
     -------
     ndarray of uint16, shape (n_patches, 59 + number of colour bins)
-        Each half of a row sums to the area of a patch. (uint32 where that does not fit.)
+        Each half of a row sums to the area of a patch; uint32 if that overflows uint16.
     """
     from PIL import Image
 
@@ -152,7 +151,7 @@ def describe(
     blocks = []
     for scale in scales:
         width, height = (max(1, round(side * shrink * scale)) for side in picture.size)
-        # BOX is the plain mean of the pixels that become one, and fast.
+        # BOX averages pixels, and is fast.
         same = (width, height) == picture.size
         seen = picture if same else picture.resize((width, height), Image.Resampling.BOX)
         rgb, grey = (_at_least(np.asarray(image), patch_size) for image in (seen, seen.convert("L")))
@@ -163,7 +162,7 @@ def describe(
 
 
 def _at_least(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """Mirror a picture at its edges until a patch fits into it."""
+    """Pad a picture by reflection until a patch fits."""
     missing = [max(0, side - length) for length in image.shape[:2]]
     widths = [(short // 2, short - short // 2) for short in missing] + [(0, 0)] * (image.ndim - 2)
     return np.pad(image, widths, mode="symmetric") if any(missing) else image

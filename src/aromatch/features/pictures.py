@@ -1,8 +1,7 @@
-"""Reading pictures: a file, its bytes or an array in, 8-bit RGB out, and nothing half-read.
+"""Reading of pictures from files, bytes and arrays as 8-bit RGB.
 
-Every kind of picture ends as one: grey ones get three equal channels, transparent ones are laid on white, 16-bit
-ones are rounded to 8 bits, and photographs are turned the way their camera says. Of a moving picture the first
-frame counts.
+Grey pictures get three equal channels, transparent ones a white background, 16-bit ones are rounded to 8 bits, and
+photographs are rotated by their EXIF orientation. Of an animation the first frame is used.
 """
 
 import io
@@ -21,21 +20,21 @@ from .._utils.checks import as_array
 if TYPE_CHECKING:
     from PIL import Image
 
-# A few kilobytes can claim to be a picture of gigapixels: what is larger is refused before it is unpacked.
+# A file of a few kilobytes can declare gigapixels: larger pictures are refused before they are decoded.
 MAX_PIXELS = 50_000_000
 
 Picture = str | os.PathLike[str] | bytes | NDArray[Any]
 
 
 def require_image_extra() -> None:
-    """Say what to install when the libraries for pictures are not there."""
+    """Raise ImportError if the optional dependencies for images are missing."""
     missing = [name for module, name in (("skimage", "scikit-image"), ("PIL", "Pillow")) if find_spec(module) is None]
     if missing:
-        raise ImportError(f"image features need {' and '.join(missing)}: pip install 'aromatch[image]'")
+        raise ImportError(f"image features require {' and '.join(missing)}: pip install 'aromatch[image]'")
 
 
 def check_pictures(images: Any) -> list[Any]:
-    """Return the pictures as a list, or say which of them is nothing that can be read."""
+    """Check pictures; return them as a list."""
     single = isinstance(images, str | bytes | os.PathLike)
     if isinstance(images, np.ndarray):
         single = images.ndim == 2 or (images.ndim == 3 and images.shape[2] in (3, 4))
@@ -43,18 +42,15 @@ def check_pictures(images: Any) -> list[Any]:
         raise TypeError(f"images must be a sequence of pictures, got {type(images).__name__}")
     pictures = list(images)
     if not pictures:
-        raise ValueError("images must be at least one picture, got none")
+        raise ValueError("images must contain at least one picture, got none")
     for at, picture in enumerate(pictures):
         if not isinstance(picture, str | bytes | os.PathLike | np.ndarray):
-            raise TypeError(
-                f"images must be paths, bytes of picture files or arrays, but number {at} is of type "
-                f"{type(picture).__name__}"
-            )
+            raise TypeError(f"images must contain paths, bytes or arrays, got {type(picture).__name__} at index {at}")
     return pictures
 
 
 def content(picture: Picture, name: str) -> tuple[bytes, bytes]:
-    """Give what identifies a picture: what kind of thing it is, and all of its bytes. A file is read here."""
+    """Return the kind and the bytes that identify a picture; a file is read here."""
     if isinstance(picture, bytes):
         return b"file", picture
     if isinstance(picture, np.ndarray):
@@ -64,16 +60,16 @@ def content(picture: Picture, name: str) -> tuple[bytes, bytes]:
 
 
 def open_picture(picture: Picture, file: bytes, name: str) -> "Image.Image":
-    """Turn a picture into 8-bit RGB.
+    """Return a picture as 8-bit RGB.
 
     Parameters
     ----------
     picture : path, bytes or array
-        The picture as the caller has it.
+        The picture.
     file : bytes
-        The bytes of its file, as `content` read them; not looked at for an array.
+        The bytes of its file, as returned by `content`; ignored for an array.
     name : str
-        What to call it in a message.
+        Name of the picture in error messages.
 
     Returns
     -------
@@ -86,7 +82,7 @@ def open_picture(picture: Picture, file: bytes, name: str) -> "Image.Image":
         return Image.fromarray(_as_bytes(picture, name))
     try:
         with warnings.catch_warnings():
-            # Our own limit is lower and refuses; what else Pillow warns of is metadata that is not used here.
+            # Pillow warns about sizes, for which our limit is lower, and about unused metadata.
             warnings.simplefilter("ignore")
             opened: Image.Image = Image.open(io.BytesIO(file))
             if opened.width * opened.height > MAX_PIXELS:
@@ -101,12 +97,12 @@ def open_picture(picture: Picture, file: bytes, name: str) -> "Image.Image":
             return opened.convert("RGB")
     except MemoryError:
         raise
-    except Exception as error:  # broken files make Pillow's readers raise almost anything
+    except Exception as error:  # Pillow raises many kinds of errors for damaged files
         raise ValueError(f"{name} cannot be read as a picture: {error}") from error
 
 
 def _wide(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the values of a 16-bit file as such; Pillow hands some of them out as 32-bit numbers."""
+    """Return the values of a 16-bit file as uint16; Pillow returns some of them as 32-bit integers."""
     return values if values.dtype.kind == "f" else np.clip(values, 0, 65535).astype(np.uint16)
 
 
@@ -137,7 +133,7 @@ def _check_shape(array: NDArray[Any], name: str) -> None:
 
 
 def _in_unit(array: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Return values from 0 to 1, by what the type of the numbers says about their range."""
+    """Scale values to the range from 0 to 1, by their type."""
     if array.dtype.kind == "b":
         return array.astype(np.float64)
     if array.dtype == np.uint16:

@@ -1,19 +1,18 @@
-"""Text to vectors, as in section 5.2 of the paper: the most telling terms, tf-idf, unit norm.
+"""Text to vectors, as in section 5.2 of the paper: the most informative terms, tf-idf, unit norm.
 
-How telling a term is about the class is its information gain (Yang & Pedersen 1997): how much the entropy of
-the class falls, on average, once we know whether a document contains the term,
+Terms are selected by information gain (Yang & Pedersen 1997), the expected decrease of the entropy of the class if it
+is known whether a document contains the term,
 
     G(t) = H(class) - P(t) H(class | t present) - P(not t) H(class | t absent).
 
-Only presence counts, not how often. This is the mutual information of two discrete variables, so it can be
-read from either side. With f(x) = x log x, N documents, N_t of them with the term, N_c of class c and N_ct of
-both kinds,
+It depends on the presence of a term only, not on its frequency, and is the mutual information of two discrete
+variables. With f(x) = x log x, N documents, N_t of them with the term, N_c of class c and N_ct of both kinds,
 
     N G(t) = f(N) - f(N_t) - f(N - N_t) + sum over c of [f(N_ct) + f(N_c - N_ct) - f(N_c)],
 
-where a class that never contains the term adds nothing: the sparse table of N_ct is all that is needed.
+where a class that never contains the term adds nothing, so that the sparse table of N_ct is sufficient.
 
-Where there are no classes, `choose="frequency"` takes the terms that are in most documents.
+Without classes, `choose="frequency"` selects the terms with the highest document frequency.
 
 Y. Yang and J. O. Pedersen, "A comparative study on feature selection in text categorization", ICML 1997.
 """
@@ -32,31 +31,31 @@ from sklearn.utils.validation import check_is_fitted
 from .._utils.checks import check_choice, check_integer, check_labels
 
 WORDS = r"(?u)\b\w\w+\b"
-# Without the digests and encoded pictures that files of real life hold: those are words of hundreds of letters.
+# Excludes checksums and encoded images, which are words of hundreds of letters.
 SHORT_WORDS = r"(?u)\b\w{2,40}\b"
-# What a file may ask for: any other expression could be made to take for ever.
+# Patterns accepted from files: a malicious expression could take exponential time.
 _PATTERNS_IN_FILES = (WORDS, SHORT_WORDS)
 _WAYS_TO_CHOOSE = ("information_gain", "frequency")
 
 
 def information_gain(presence: Any, y: ArrayLike) -> NDArray[np.float64]:
-    """How much knowing whether a document contains a term tells about its class, for every term.
+    """Compute the information gain of every term about the class.
 
     Parameters
     ----------
     presence : array or sparse matrix, shape (n_documents, n_terms)
-        Anything but zero means that the document contains the term; counts will do.
+        Non-zero if the document contains the term, for instance counts.
     y : array-like, shape (n_documents,)
         The class of each document.
 
     Returns
     -------
     ndarray, shape (n_terms,)
-        The gain in nats: 0 for a term that tells nothing, at most the entropy of the classes.
+        The gain in nats, from 0 for an uninformative term to the entropy of the classes.
 
     Examples
     --------
-    The first term gives the class away, the second says nothing about it.
+    The first term determines the class, the second is uninformative.
 
     >>> from aromatch.features.text import information_gain
     >>> information_gain([[1, 1], [1, 0], [0, 1], [0, 0]], ["a", "a", "b", "b"]).round(3)
@@ -64,21 +63,21 @@ def information_gain(presence: Any, y: ArrayLike) -> NDArray[np.float64]:
     """
     table = sparse.csr_array(presence, copy=True)
     if table.ndim != 2 or table.shape[0] == 0:
-        raise ValueError(f"presence must be a table with at least one document, got the shape {table.shape}")
+        raise ValueError(f"presence must be 2-D with at least one document, got the shape {table.shape}")
     table.sum_duplicates()
     n_documents, n_terms = table.shape
     classes, class_of = np.unique(check_labels(y, "y", n_documents), return_inverse=True)
     class_size = np.bincount(class_of)
 
     documents, terms = table.nonzero()
-    # Building the table from pairs adds up the pairs that are the same: the number of documents of both.
+    # Duplicate pairs are summed, which gives the number of documents with both.
     both = sparse.coo_array((np.ones(len(terms)), (class_of[documents], terms)), shape=(len(classes), n_terms)).tocsr()
     in_class = class_size[np.repeat(np.arange(len(classes)), np.diff(both.indptr))]
     both.data = _xlogx(both.data) + _xlogx(in_class - both.data) - _xlogx(in_class)
 
     with_term = np.bincount(terms, minlength=n_terms)
     gain = _xlogx(n_documents) - _xlogx(with_term) - _xlogx(n_documents - with_term) + both.sum(axis=0)
-    # A term that tells nothing may come out a rounding error below zero.
+    # Rounding may make the gain of an uninformative term negative.
     return np.asarray(np.maximum(gain / n_documents, 0.0))
 
 
@@ -87,34 +86,34 @@ def _xlogx(x: Any) -> Any:
 
 
 class TextFeatures(TransformerMixin, BaseEstimator):
-    r"""Vectors of unit norm from texts: tf-idf on the terms that tell most about the class.
+    r"""Vectors of unit norm from texts: tf-idf of the most informative terms.
 
-    Which terms are chosen and how rare each is are both learned from the training texts alone, so that
-    nothing of a held-out part leaks into its own evaluation. Words are lower-cased and stop words left out;
-    there is no stemming.
+    Terms and document frequencies are computed from the training texts alone, so that no information about test texts
+    leaks into their evaluation. Words are lower-cased and stop words removed; there is no stemming.
 
     Parameters
     ----------
     n_terms : int, default 1000
-        How many terms to keep: the width of the vectors. More terms describe rare subjects better, but the
-        matrix that a learner fills grows with the square. A vocabulary that is smaller is kept whole.
+        Maximum number of terms, the width of the vectors. More terms describe rare subjects better, but the size of a
+        learner's matrix grows with the square.
     stop_words : "english", list of str or None, default "english"
-        The words to leave out; "english" is scikit-learn's list, None leaves all words in.
+        Words to remove; "english" is scikit-learn's list, None keeps all words.
     min_df : int or float, default 1
-        Terms in fewer training documents than this (a share of them when it is a float) are not considered.
+        Minimum number (int) or share (float) of training documents that contain a term.
     token_pattern : str, default r"(?u)\b\w\w+\b"
-        What a word is, as a regular expression; by default two or more letters, digits or underscores.
+        Regular expression of a word; by default two or more letters, digits or underscores.
     choose : {"information_gain", "frequency"}, default "information_gain"
-        Keep the terms that tell most about the class, or, where there are no classes, those in most documents.
+        Select terms by information gain about the class, or by document frequency, which needs no classes.
 
     Attributes
     ----------
     terms_ : ndarray of str, shape (n,)
-        The chosen terms, the most telling or most frequent first (equal ones in alphabetical order): the columns.
+        The selected terms, in the order of the columns: the most informative or most frequent first, ties in
+        alphabetical order.
     information_gain_ : ndarray, shape (n,)
-        The gain of each chosen term, in nats; only when terms are chosen by it.
+        The information gain of each term in nats, if terms are selected by it.
     idf_ : ndarray, shape (n,)
-        The inverse document frequency of each chosen term, by scikit-learn's smooth formula.
+        The inverse document frequency of each term, by scikit-learn's smooth formula.
 
     Examples
     --------
@@ -126,7 +125,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     >>> features.transform(["dog, dog, cat!"]).toarray().round(3)
     array([[0.447, 0.894, 0.   ]])
 
-    A text with none of the terms has no direction: its row is empty.
+    The row of a text without any of the terms is empty.
 
     >>> features.transform(["elephant"]).nnz
     0
@@ -148,14 +147,14 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         self.choose = choose
 
     def fit(self, texts: Iterable[str], y: ArrayLike | None = None) -> Self:
-        """Choose the terms and weigh them.
+        """Select the terms and compute their weights.
 
         Parameters
         ----------
         texts : iterable of str
             The training documents.
         y : array-like, shape (n_documents,)
-            The class of each document; not looked at when terms are chosen by frequency.
+            The class of each document; ignored if terms are selected by frequency.
 
         Returns
         -------
@@ -166,14 +165,14 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, texts: Iterable[str], y: ArrayLike | None = None) -> Any:
-        """Choose the terms and give the vectors of the training texts, in one pass over them.
+        """Select the terms and return the vectors of the training texts, in one pass.
 
         Parameters
         ----------
         texts : iterable of str
             The training documents.
         y : array-like, shape (n_documents,)
-            The class of each document; not looked at when terms are chosen by frequency.
+            The class of each document; ignored if terms are selected by frequency.
 
         Returns
         -------
@@ -184,7 +183,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return self._weigher.transform(counts)
 
     def transform(self, texts: Iterable[str]) -> Any:
-        """Give the vectors of texts.
+        """Return the vectors of texts.
 
         Parameters
         ----------
@@ -194,24 +193,24 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         Returns
         -------
         CSR matrix of float64, shape (n_documents, n)
-            Rows have norm 1, or are empty where a text contains none of the chosen terms.
+            Rows have norm 1, or are empty if a text contains none of the terms.
         """
         check_is_fitted(self)
         return self._weigher.transform(self._counter.transform(_check_texts(texts)))
 
     def words(self, text: str) -> list[str]:
-        """Give the words of a text, as they would be counted: without stop words, chosen as terms or not."""
+        """Return the words of a text without stop words, including those that are not terms."""
         check_is_fitted(self)
         analyse = self._counter.build_analyzer()
         return list(analyse(text))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Give the chosen terms, in the order of the columns.
+        """Return the selected terms, in the order of the columns.
 
         Parameters
         ----------
         input_features : ignored
-            Here because scikit-learn passes it.
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -225,10 +224,12 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     # -- files --------------------------------------------------------------------------------------------
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Give what a model file has to hold of it: a header and arrays, from which `from_parts` makes it again."""
+        """Return the header and the arrays of a model file, from which `from_parts` restores the transformer."""
         check_is_fitted(self)
         if self.token_pattern not in _PATTERNS_IN_FILES:
-            raise ValueError(f"token_pattern {self.token_pattern!r} cannot be saved, only the usual ones can")
+            raise ValueError(
+                f"token_pattern cannot be saved: expected one of {_PATTERNS_IN_FILES}, got {self.token_pattern!r}"
+            )
         header = {
             "n_terms": int(self.n_terms),
             "stop_words": self.stop_words if self.stop_words in (None, "english") else list(self.stop_words),
@@ -244,26 +245,26 @@ class TextFeatures(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_parts(cls, header: Any, arrays: dict[str, NDArray[Any]]) -> Self:
-        """Make it again of what a file says, or say in a ValueError what is wrong with that."""
+        """Restore a transformer from the header and the arrays of a file; raise ValueError if they are invalid."""
         names = {"n_terms", "stop_words", "min_df", "token_pattern", "choose", "terms"}
         if not isinstance(header, dict) or set(header) != names:
-            raise ValueError("its text features are none")
+            raise ValueError("invalid header of the text features")
         settings = dict(header)
         terms, stop_words = settings.pop("terms"), header["stop_words"]
-        check_choice(header["token_pattern"], "the token pattern of its text features", _PATTERNS_IN_FILES)
-        check_choice(header["choose"], "the choice of its text features", _WAYS_TO_CHOOSE)
-        check_integer(header["n_terms"], "the number of terms of its text features", at_least=1)
+        check_choice(header["token_pattern"], "token_pattern of the text features", _PATTERNS_IN_FILES)
+        check_choice(header["choose"], "choose of the text features", _WAYS_TO_CHOOSE)
+        check_integer(header["n_terms"], "n_terms of the text features", at_least=1)
         if not _are_texts(terms) or not terms or len(set(terms)) < len(terms):
-            raise ValueError("the terms of its text features are no terms")
+            raise ValueError("invalid terms of the text features, expected distinct strings")
         if not (stop_words in (None, "english") or _are_texts(stop_words)):
-            raise ValueError("the stop words of its text features are no words")
+            raise ValueError("invalid stop words of the text features, expected strings")
         expected = {"idf", "gain"} if header["choose"] == "information_gain" else {"idf"}
         is_right = set(arrays) == expected and all(
             array.shape == (len(terms),) and array.dtype == np.float64 and np.isfinite(array).all()
             for array in arrays.values()
         )
         if not is_right or (arrays["idf"] <= 0).any():
-            raise ValueError(f"the weights of its {len(terms)} terms are no such")
+            raise ValueError(f"invalid weights of the text features, expected {len(terms)} positive numbers")
         features = cls(**settings)
         features.terms_ = np.array(terms, dtype=str)
         if "gain" in arrays:
@@ -271,16 +272,14 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         features._weigh_by(arrays["idf"])
         return features
 
-    # -- inside -------------------------------------------------------------------------------------------
-
     def _learn(self, texts: Iterable[str], y: ArrayLike | None) -> Any:
-        """Set what `fit` learns; give the counts of the chosen terms in the training texts."""
+        """Set the fitted attributes; return the counts of the selected terms in the training texts."""
         n_terms = check_integer(self.n_terms, "n_terms", at_least=1)
         check_choice(self.choose, "choose", _WAYS_TO_CHOOSE)
         documents = _check_texts(texts)
         needs_classes = self.choose == "information_gain"
         if y is None and needs_classes:
-            raise ValueError("y must be the class of each text: information gain needs classes, got None")
+            raise ValueError("y must be the class of each text, got None; use choose='frequency' without classes")
         labels = check_labels(y, "y", len(documents)) if needs_classes and y is not None else None
         vocabulary = CountVectorizer(min_df=self.min_df, **self._settings())
         counts = vocabulary.fit_transform(documents)
@@ -289,8 +288,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             value = np.bincount(counts.indices, minlength=len(terms)).astype(np.float64)
         else:
             value = information_gain(counts, labels)
-        # The terms are in alphabetical order, and a stable sort leaves equal values so. The same numbers
-        # summed in another order differ in the last digits: unrounded, those would decide between terms.
+        # Terms are in alphabetical order, which a stable sort keeps for equal values. Rounded, because sums in another
+        # order differ in the last digits.
         chosen = np.argsort(-value.round(12), kind="stable")[:n_terms]
 
         self.terms_ = terms[chosen].astype(str)
@@ -301,7 +300,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return counts[:, chosen]
 
     def _weigh_by(self, idf: NDArray[np.float64]) -> None:
-        """Get ready to count the chosen terms, and to weigh them."""
+        """Set the vectorizer and the weights of the selected terms."""
         self._counter = CountVectorizer(vocabulary=self.terms_, **self._settings())
         self._weigher = TfidfTransformer()
         self._weigher.idf_ = self.idf_ = idf
@@ -319,15 +318,15 @@ class TextFeatures(TransformerMixin, BaseEstimator):
 
 
 def _check_texts(texts: Any) -> list[str]:
-    """Return the documents as a list, or say which of them is not a text."""
+    """Check texts; return them as a list."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-        raise TypeError(f"texts must be a sequence of texts, got {type(texts).__name__}")
+        raise TypeError(f"texts must be a sequence of strings, got {type(texts).__name__}")
     documents = list(texts)
     if not documents:
-        raise ValueError("texts must be at least one text, got none")
+        raise ValueError("texts must contain at least one text, got none")
     for at, text in enumerate(documents):
         if not isinstance(text, str):
-            raise TypeError(f"texts must be strings, but number {at} is of type {type(text).__name__}")
+            raise TypeError(f"texts must contain strings, got {type(text).__name__} at index {at}")
     return documents
 
 

@@ -1,7 +1,7 @@
-"""The paper's claims, each put to the test: what it says, what we find, and whether it holds.
+"""Tests of the paper's claims.
 
-What counts as "well above" or "robust" is for us to say, and it is said here, before any result: each rule is a
-sentence of the claim's test. Differences between methods are tested on the same splits.
+The thresholds for terms such as "well above" or "robust" were fixed here before any result was known, and each claim
+states its rule. Differences between methods are tested on the same splits.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class Claim:
     """A claim of the paper and its test."""
 
     number: str
-    """As in the checklist, such as `"C8"`."""
+    """Number in the checklist, such as `"C8"`."""
     says: str
-    """What the paper says."""
+    """Claim of the paper."""
     found: str
-    """Our figures."""
+    """Measured values."""
     holds: bool | None
-    """Whether it holds; None where it cannot be tested."""
+    """Whether the claim holds; None if it cannot be tested."""
     why: str
-    """One sentence that explains the verdict."""
+    """Rule of the verdict."""
 
     @property
     def verdict(self) -> str:
@@ -47,7 +47,7 @@ class Claim:
 
 
 def claims_of(results: Results) -> list[Claim]:
-    """Test every claim that the paper makes about a figure."""
+    """Test all claims of the paper about a figure."""
     tests: dict[str, list[Callable[[Results], Claim]]] = {
         "fig3": [_c1, _c2, _c3, _c4, _c5, _c6, _c7],
         "fig4": [_c8, _c9, _c10, _c11, _c12, _c13],
@@ -63,7 +63,7 @@ def _c1(results: Results) -> Claim:
     difference = results.compare("P@10", f, d)
     found = f"P@10: f {results.mean('P@10', **f)}, d {results.mean('P@10', **d)}; f - d {difference}"
     holds = 0 <= difference.difference < CLOSE
-    why = f"Holds when f is ahead by less than {CLOSE}."
+    why = f"Holds if f is better by less than {CLOSE}."
     return Claim("C1", "f-AROMA is slightly ahead of d-AROMA, and close to it.", found, holds, why)
 
 
@@ -77,7 +77,7 @@ def _c2(results: Results) -> Claim:
         significant &= all(one.p < ALPHA for one in both)
         found.append(f"{other['label']} {results.mean('P@1', **theirs)} (d {both[0]}, f {both[1]})")
     levels = ", ".join(f"{name} {results.mean('P@1', **_left(results, name))}" for name in AROMAS)
-    why = f"Holds when d and f are ahead of every other method at P@1, each with p < {ALPHA}."
+    why = f"Holds if d and f are better than every other method at P@1, each with p < {ALPHA}."
     return Claim(
         "C2",
         "Both are significantly better than all other methods at the head of the ranking.",
@@ -92,7 +92,7 @@ def _c3(results: Results) -> Claim:
     best = max((results.mean("P@1", **_left(results, name)) for name in AROMAS), key=lambda mean: mean.mean)
     gain = best.mean / oasis.mean - 1
     found = f"P@1: best AROMA {best}, OASIS {oasis}: {gain:+.0%}; {_with_chosen(results, 'P@1')}"
-    why = "Holds when the gain over OASIS is half of what OASIS has, as it is in the paper (0.33 against 0.22)."
+    why = "Holds if the gain over OASIS is at least 50 %, as in the paper (0.33 against 0.22)."
     return Claim("C3", "At the top ranked image precision rises by 50 %, from 0.22 to 0.33.", found, gain >= 0.5, why)
 
 
@@ -104,7 +104,7 @@ def _c4(results: Results) -> Claim:
         before, after = (results.mean("P@10", **settings, at=at) for at in (early, late))
         holds &= abs(after.mean - before.mean) < CATCHES_UP
         found.append(f"{name} {before} at {early:,} and {after} at {late:,}")
-    why = f"Holds when P@10 changes by less than {CATCHES_UP} between the last two checkpoints."
+    why = f"Holds if P@10 changes by less than {CATCHES_UP} between the last two checkpoints."
     return Claim("C4", "Converged after 200K to 500K iterations.", "; ".join(found), holds, why)
 
 
@@ -113,15 +113,15 @@ def _c5(results: Results) -> Claim:
     early = [n for n in checkpoints if n <= checkpoints[-1] // 50]
     ahead = [n for n, ours, theirs in zip(checkpoints, d, f, strict=True) if ours > theirs and n in early]
     found = _list_of_curves(checkpoints, d, f)
-    why = f"Holds when d is ahead at most checkpoints up to {early[-1]:,}; it is at {len(ahead)} of {len(early)}."
+    why = f"Holds if d is better at most checkpoints up to {early[-1]:,}; it is at {len(ahead)} of {len(early)}."
     return Claim("C5", "In the beginning d-AROMA is slightly better.", found, 2 * len(ahead) > len(early), why)
 
 
 def _c6(results: Results) -> Claim:
     checkpoints, d, f = _both_curves(results)
     need_d, need_f = (triplets_needed(checkpoints, curve, 0.98 * curve[-1]) for curve in (d, f))
-    found = f"98 % of its own last P@10 is reached by d after {_count(need_d)} and by f after {_count(need_f)} triplets"
-    why = "Holds when f needs fewer triplets than d for 98 % of its own last precision."
+    found = f"98 % of the final P@10 is reached by d after {_count(need_d)} and by f after {_count(need_f)} triplets"
+    why = "Holds if f needs fewer triplets than d for 98 % of its final precision."
     return Claim("C6", "Later f-AROMA converges faster.", found, need_f < need_d, why)
 
 
@@ -133,7 +133,7 @@ def _c7(results: Results) -> Claim:
         holds &= change < ROBUST
         listed = ", ".join(f"{r:g}: {level:.3f}" for r, level in zip(tried, levels, strict=True))
         found.append(f"{name} ({listed}) changes by {change:.1%} from r = {low:g} to {high:g}")
-    why = f"Holds when P@10 of both changes by less than {ROBUST:.0%} over some {DECADES} decades of r."
+    why = f"Holds if P@10 of both changes by less than {ROBUST:.0%} over some {DECADES} decades of r."
     return Claim(
         "C7", "Less than 5 % change in precision across three orders of magnitude of r.", "; ".join(found), holds, why
     )
@@ -151,7 +151,7 @@ def _c8(results: Results) -> Claim:
             holds &= difference.difference >= WELL_ABOVE and difference.p < ALPHA
             found.append(f"{name} - {other} {difference}")
     levels = ", ".join(f"{name} {results.mean('P@10', **_left(results, name))}" for name in (*AROMAS, "OASIS", "ITML"))
-    why = f"Holds when all four differences are at least {WELL_ABOVE} with p < {ALPHA}."
+    why = f"Holds if all four differences are at least {WELL_ABOVE} with p < {ALPHA}."
     return Claim(
         "C8",
         "Both AROMA methods outperform ITML and OASIS by large.",
@@ -169,7 +169,7 @@ def _c9(results: Results) -> Claim:
     within = [C for C, level in zip(tried, levels, strict=True) if level > (1 - ROBUST) * max(levels)]
     found = "P@10 by C: " + ", ".join(f"{C:g}: {mean}" for C, mean in zip(tried, means, strict=True))
     why = (
-        f"Holds when P@10 changes by less than {ROBUST:.0%} over all C tried; it changes by {change:.1%}, and stays "
+        f"Holds if P@10 changes by less than {ROBUST:.0%} over all C tried; it changes by {change:.1%}, and stays "
         f"within {ROBUST:.0%} of the best from C = {min(within):g} to {max(within):g}."
     )
     return Claim("C9", "OASIS is robust to the choice of C.", found, change < ROBUST, why)
@@ -184,7 +184,7 @@ def _c10(results: Results) -> Claim:
         found.append(f"{start}: {_list_of_curves(checkpoints, d, f)}")
     n = len(checkpoints)
     why = (
-        f"Holds when f is ahead at most checkpoints, from zero as in the paper: at {counts['zero']} of {n} "
+        f"Holds if f is better at most checkpoints, from zero as in the paper: at {counts['zero']} of {n} "
         f"(from the identity at {counts['identity']})."
     )
     return Claim(
@@ -197,7 +197,7 @@ def _c11(results: Results) -> Claim:
     d, f = ({**_middle(results, name), "at": last} for name in AROMAS)
     difference = results.compare("P@10", d, f)
     found = f"P@10 at {last:,}: d {results.mean('P@10', **d)}, f {results.mean('P@10', **f)}; d - f {difference}"
-    why = f"Holds when d is at most {CATCHES_UP} behind f after all triplets."
+    why = f"Holds if d is at most {CATCHES_UP} worse than f after all triplets."
     return Claim(
         "C11", "d-AROMA reaches the same level after 500K iterations.", found, difference.difference >= -CATCHES_UP, why
     )
@@ -212,8 +212,9 @@ def _c12(results: Results) -> Claim:
             medians.append(float(np.median([factor for factor, _ in factors.values()])))
             found.append(f"{measure}, {name}: {medians[-1]:.1f} ({'' if reached else '> '}{last:.1f} at {at:,})")
     why = (
-        "Holds when OASIS (C = 0.1, from the identity) needs at least ten times the triplets of AROMA (r = 0.01, from "
-        "zero) at the median of the checkpoints, for both measures and both methods. Other starts: the table above."
+        "Holds if OASIS (C = 0.1, from the identity) needs at least ten times the triplets of AROMA (r = 0.01, from "
+        "zero) at the median of the checkpoints, for both measures and both methods. Other initializations: see the "
+        "table above."
     )
     says = "OASIS takes ten times more steps to get to the same precision, and to the same mAP."
     return Claim("C12", says, "; ".join(found), all(factor >= 10 for factor in medians), why)
@@ -229,7 +230,7 @@ def _c13(results: Results) -> Claim:
         wide.append(above)
         found.append(f"{name} " + ", ".join(f"r = {r:g}: {level:.3f}" for r, level in zip(tried, levels, strict=True)))
     holds = all(above and max(above) >= 10**DECADES * min(above) for above in wide)
-    why = f"Holds when both are ahead of OASIS, at {at:,} triplets, over at least {DECADES} decades of r."
+    why = f"Holds if both are better than OASIS, at {at:,} triplets, over at least {DECADES} decades of r."
     return Claim("C13", "The gain is preserved across a large range of r.", "; ".join(found), holds, why)
 
 
@@ -237,7 +238,7 @@ def _c13(results: Results) -> Claim:
 
 
 def triplets_needed(checkpoints: list[int], curve: Any, level: float) -> float:
-    """Give the number of triplets at which a curve first reaches a level, between checkpoints on a log scale.
+    """Return the number of triplets at which a curve first reaches a level, by log-linear interpolation.
 
     >>> round(triplets_needed([100, 1000, 10_000], [0.2, 0.4, 0.6], 0.5))
     3162
@@ -257,10 +258,10 @@ def triplets_needed(checkpoints: list[int], curve: Any, level: float) -> float:
 def factors_of_triplets(
     results: Results, measure: str, method: str, init: str, oasis_init: str
 ) -> dict[int, tuple[float, bool]]:
-    """Say how many times more triplets OASIS needs for what a method has at each checkpoint, and whether it gets there.
+    """Return the ratio of triplets that OASIS needs for the quality of a method, and whether OASIS reaches it.
 
-    Where it does not get there the factor is a bound from below. Checkpoints so late that ten times as many were
-    not tried are left out.
+    If OASIS does not reach it, the ratio is a lower bound. Checkpoints without a tenfold number of triplets are left
+    out.
     """
     at, levels = _mean_curve(results, measure, {**_middle(results, method), "init": init})
     oasis_at, oasis_levels = _mean_curve(results, measure, {**_middle(results, "OASIS"), "init": oasis_init})
@@ -285,7 +286,7 @@ def _arguments(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _line_of(results: Results, panel: str, method: str) -> dict[str, Any]:
-    """Give the line of a method as the paper ran it: the first one in the panel."""
+    """Return the first line of a method in a panel, which has the settings of the paper."""
     return next(_arguments(line) for line in results.spec.panels[panel]["lines"] if line["method"] == method)
 
 
@@ -314,7 +315,7 @@ def _levels_by_r(results: Results, method: str) -> tuple[list[float], list[float
 
 
 def _flattest(tried: list[float], levels: list[float]) -> tuple[float, float, float]:
-    """Give the smallest relative change of a level over the decades, and the ends of that range of r."""
+    """Return the smallest relative change over the decades, and the limits of that range of r."""
     found = []
     for start, low in enumerate(tried):
         for end in range(start, len(tried)):
@@ -326,7 +327,7 @@ def _flattest(tried: list[float], levels: list[float]) -> tuple[float, float, fl
 
 
 def _with_chosen(results: Results, measure: str) -> str:
-    """Add what the methods reach when r and C are chosen on the validation part."""
+    """Return the means with r and C chosen on the validation part."""
     methods = [("d-AROMA", "zero", "r"), ("d-AROMA", "identity", "r"), ("f-AROMA", "zero", "r")]
     methods += [("f-AROMA", "identity", "r"), ("OASIS", "identity", "C")]
     means = [

@@ -1,4 +1,4 @@
-"""The three panels of a figure of the paper, drawn as a paper would have them."""
+"""Plots of the three panels of a figure of the paper."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from .table import Results, settings_of
 
-# Colours that people who see few of them can tell apart (Okabe and Ito), and that differ in grey too.
+# Colours for colour-blind readers (Okabe and Ito), which also differ in grey.
 _STYLES: dict[str, tuple[str, str, str]] = {
     "f-AROMA": ("#000000", "-", "o"),
     "d-AROMA": ("#0072B2", "-", "s"),
@@ -26,20 +26,20 @@ _STYLES: dict[str, tuple[str, str, str]] = {
 
 
 def check_can_draw() -> None:
-    """Say what to install where figures cannot be drawn."""
+    """Raise ImportError if matplotlib is missing."""
     if find_spec("matplotlib") is None:
-        raise ImportError("figures need matplotlib: pip install 'aromatch[plot]'")
+        raise ImportError("figures require matplotlib: pip install 'aromatch[plot]'")
 
 
 def draw(results: Results, path: Path) -> list[Path]:
-    """Draw the panels of a figure; lines are means over the splits, bands one standard error.
+    """Plot the panels of a figure; lines are means over the splits, bands one standard error.
 
     Parameters
     ----------
     results : Results
-        What was found.
+        The results.
     path : Path
-        Where the figure goes, without the ending; it is written as PNG and as SVG.
+        Output path without suffix; the figure is written as PNG and SVG.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def draw(results: Results, path: Path) -> list[Path]:
         for axis, panel in zip(axes, results.spec.panels.values(), strict=True):
             drawers[panel["kind"]](axis, results, panel)
             axis.set_title(panel["title"], fontsize=9)
-            # Many lines leave no corner free: their legend stands above them.
+            # With many lines the legend is placed above them.
             is_full = len(panel["lines"]) > 6
             if is_full:
                 low, high = axis.get_ylim()
@@ -72,7 +72,7 @@ def draw(results: Results, path: Path) -> list[Path]:
         figure.suptitle(f"{results.spec.title}: mean of {n_splits} splits, bands are one standard error", fontsize=10)
         files = [path.with_suffix(ending) for ending in (".png", ".svg")]
         for file in files:
-            # Without a date, so that the same results give the same file.
+            # Without a date, so that files are reproducible.
             figure.savefig(file, dpi=160, metadata={"Date": None} if file.suffix == ".svg" else None)
     return files
 
@@ -104,7 +104,7 @@ def _sensitivity(axis: Any, results: Results, panel: dict[str, Any]) -> None:
     )
     for line in panel["lines"]:
         settings = settings_of(line)
-        if line["method"] == "OASIS":  # has no such parameter: a level to compare with
+        if line["method"] == "OASIS":  # without this parameter: a constant level
             level = results.values("P@10", "OASIS", at=panel["at"], **settings)
             _line(axis, tried, np.repeat(np.array(level)[:, None], len(tried), axis=1), line["label"])
             continue
@@ -115,7 +115,7 @@ def _sensitivity(axis: Any, results: Results, panel: dict[str, Any]) -> None:
 
 
 def _line(axis: Any, x: Any, values: Any, label: str) -> None:
-    """Draw the mean over splits, the rows of `values`, with a band of one standard error."""
+    """Plot the mean over splits, the rows of `values`, with a band of one standard error."""
     colour, dashes, marker = _STYLES.get(label, _STYLES.get(label.split(",")[0], ("#444444", "-", ".")))
     mean = values.mean(axis=0)
     axis.plot(x, mean, color=colour, linestyle=dashes, marker=marker, markersize=3.5, linewidth=1.2, label=label)

@@ -1,4 +1,4 @@
-"""The methods of the paper's comparison by their names, and what one of them finds on a split."""
+"""The methods of the paper's comparison, and the evaluation of one method on a split."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._utils.chunks import chunks
 from ..evaluation.retrieval import evaluate_retrieval
 from ..learners import (
     HIER,
@@ -27,8 +28,8 @@ from ..triplets import LabelSampler
 from .spec import Cell, Spec
 from .splits import Split
 
-_TRIPLETS_AT_ONCE = 1000
-# What the generator of the triplets is seeded with, beside the seed and the number of the split.
+_CHUNK = 1000
+# Part of the seed of the triplets, beside the seed of the figure and the number of the split.
 _TRIPLETS = 4
 
 LEARNERS: dict[str, type[Similarity]] = {
@@ -40,7 +41,7 @@ LEARNERS: dict[str, type[Similarity]] = {
     "LMNN": LMNN,
     "HIER": HIER,
     "Euclidean": Euclidean,
-    # Before the first triplet: the dot product, which ranks rows of zeros last where the distance ranks them first.
+    # The dot product, before any training. It ranks zero rows last, where the distance ranks them first.
     "W = I": OASIS,
     # The dot product of class probabilities: HIER without a hierarchy. It uses labels directly.
     "labels": HIER,
@@ -49,24 +50,24 @@ LEARNERS: dict[str, type[Similarity]] = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a method found on a split, at one or more numbers of triplets."""
+    """Measures of a method on a split, after one or more numbers of triplets."""
 
     n_triplets: list[int]
     """Triplets learned before each evaluation."""
     n_updates: list[int]
-    """How many of those changed the model."""
+    """Updates of the model so far."""
     precision: list[list[float]]
-    """At each evaluation, the precision at each k of the spec."""
+    """Precision at each k, for each evaluation."""
     mean_average_precision: list[float]
-    """At each evaluation."""
+    """Mean average precision of each evaluation."""
     seconds: float
-    """Time spent learning."""
+    """Training time."""
     seconds_of_evaluation: float
-    """Time spent evaluating."""
+    """Evaluation time."""
 
 
 def compute(spec: Spec, cell: Cell, split: Split) -> Found:
-    """Learn what the cell says on the split, and evaluate it."""
+    """Train and evaluate the method of a cell on a split."""
     if cell.part == "validation":
         split = split.inside(spec.split["validation_share"], spec.seed)
     model = make_learner(spec, cell, split.y)
@@ -75,7 +76,7 @@ def compute(spec: Spec, cell: Cell, split: Split) -> Found:
         checkpoints = sorted({at for at in spec.checkpoints if at < cell.n_triplets} | {cell.n_triplets})
     found = Found(checkpoints, [], [], [], 0.0, 0.0)
     seconds = seconds_of_evaluation = 0.0
-    triplets = draw_triplets(split.y, cell.n_triplets, spec.seed, cell.split)
+    triplets = sample_triplets(split.y, cell.n_triplets, spec.seed, cell.split)
     done = 0
     for at in checkpoints:
         begun = perf_counter()
@@ -96,7 +97,7 @@ def compute(spec: Spec, cell: Cell, split: Split) -> Found:
 
 
 def make_learner(spec: Spec, cell: Cell, labels: NDArray[np.str_]) -> Similarity:
-    """Make the learner of a cell, as yet untrained."""
+    """Return the untrained learner of a cell."""
     if cell.method not in LEARNERS:
         raise ValueError(f"method must be one of {', '.join(LEARNERS)}, got {cell.method!r}")
     settings: dict[str, Any] = dict(cell.settings)
@@ -109,17 +110,16 @@ def make_learner(spec: Spec, cell: Cell, labels: NDArray[np.str_]) -> Similarity
     return learner(**settings)
 
 
-def draw_triplets(y: NDArray[Any], n_triplets: int, seed: int, split: int) -> NDArray[np.int64]:
-    """Draw triplets so that fewer are the first of more: all methods see the same ones in the same order.
+def sample_triplets(y: NDArray[Any], n_triplets: int, seed: int, split: int) -> NDArray[np.int64]:
+    """Sample triplets such that a shorter sample is a prefix of a longer one, the same for all methods.
 
     >>> import numpy as np
     >>> labels = np.array(["cat", "dog"] * 5)
-    >>> more = draw_triplets(labels, 2500, seed=0, split=1)
-    >>> bool((draw_triplets(labels, 1200, seed=0, split=1) == more[:1200]).all())
+    >>> more = sample_triplets(labels, 2500, seed=0, split=1)
+    >>> bool((sample_triplets(labels, 1200, seed=0, split=1) == more[:1200]).all())
     True
     """
     generator = np.random.default_rng([seed, _TRIPLETS, split])
     sampler = LabelSampler(y)
-    n_draws = -(-n_triplets // _TRIPLETS_AT_ONCE)
-    drawn = [sampler.draw(_TRIPLETS_AT_ONCE, generator) for _ in range(n_draws)]
-    return np.concatenate([np.empty((0, 3), dtype=np.int64), *drawn])[:n_triplets]
+    sampled = [sampler.draw(_CHUNK, generator) for _ in chunks(n_triplets, _CHUNK)]
+    return np.concatenate([np.empty((0, 3), dtype=np.int64), *sampled])[:n_triplets]

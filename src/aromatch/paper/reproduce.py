@@ -1,4 +1,4 @@
-"""From raw data to the paper's figures: run the cells, draw the panels, test the claims, write the page."""
+"""Reproduction of the paper's figures from raw data: cells, panels, claims and the page of results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .synthetic import claim_on_covariances
 from .table import Results
 
 FOLDER = "reproduced"
-# Beside the page: figures and raw results; below that: what is kept between runs.
+# Folder of figures and raw results, and below it the folder of cells that are kept between runs.
 _FILES, _KEPT = "results", "kept"
 
 
@@ -33,31 +33,30 @@ def reproduce(
 ) -> dict[str, Any]:
     """Run the paper's experiments and write `results.md`, figures and raw results into a folder.
 
-    A run that was interrupted goes on where it stopped. A page in the folder also shows the figures of earlier
-    runs there.
+    An interrupted run resumes. The page also contains the figures of earlier runs in the same folder.
 
     Parameters
     ----------
     figures : tuple of {"fig3", "fig4"}
-        Which figures.
+        Figures to reproduce.
     folder : path, default "reproduced"
-        Where everything goes.
+        Output folder.
     quick : bool, default False
-        A smaller version of everything.
+        Use fewer splits, rows and triplets.
     seed : int, optional
-        Another seed than that of the settings.
+        Seed that replaces the one of the specification.
     n_jobs : int, optional
-        How many processes; by default as many as there are cores.
+        Number of processes; one per core by default.
     verbose : bool, default True
-        Show progress bars where standard error is a terminal.
+        Show progress bars if standard error is a terminal.
 
     Returns
     -------
     dict
-        The paths of what was written.
+        Paths of the written files.
     """
     n_jobs = check_integer(cpu_count() if n_jobs is None else n_jobs, "n_jobs", at_least=1)
-    check_can_draw()  # before hours of work, not after
+    check_can_draw()  # before the long computation
     files = Path(folder) / _FILES
     files.mkdir(parents=True, exist_ok=True)
     written = []
@@ -75,17 +74,17 @@ def reproduce(
 
 
 def reproduce_cell(folder: str | os.PathLike[str], figure: str, name: str) -> dict[str, Any]:
-    """Compute one cell of a figure again, from the settings and the seed in its raw results.
+    """Recompute one cell of a figure from the settings and the seed in its raw results.
 
     Returns
     -------
     dict
-        What the file has, what was found now, and whether both are the same to the bit.
+        The stored and the recomputed result, and whether they are bit-identical.
     """
     results = read_results(folder, figure)
     known = {result["name"]: result for result in results.raw["cells"]}
     if name not in known:
-        raise ValueError(f"cell must be the name of one in {figure}.json, such as {next(iter(known))!r}, got {name!r}")
+        raise ValueError(f"cell must be a name in {figure}.json, such as {next(iter(known))!r}, got {name!r}")
     before = known[name]
     again = run_cell(results.spec, Cell(**before["cell"]), Path(folder) / _FILES / _KEPT)
     figures = ("n_triplets", "n_updates", "precision", "mean_average_precision")
@@ -97,12 +96,12 @@ def read_results(folder: str | os.PathLike[str], figure: str) -> Results:
     """Read the raw results of a figure."""
     path = Path(folder) / _FILES / f"{figure}.json"
     if not path.exists():
-        raise FileNotFoundError(f"{path} is not there: `aromatch reproduce {figure}` writes it")
+        raise FileNotFoundError(f"{path} does not exist; `aromatch reproduce {figure}` writes it")
     return Results(json.loads(path.read_text()))
 
 
 def _command(figures: tuple[str, ...], folder: str | os.PathLike[str], quick: bool, seed: int | None) -> str:
-    """Give the command line that does the same."""
+    """Return the equivalent command line."""
     parts = ["aromatch reproduce", "all" if figures == FIGURES else " ".join(figures)]
     parts += ["--quick"] if quick else []
     parts += [f"--seed {seed}"] if seed is not None else []

@@ -1,7 +1,7 @@
-"""Run all cells of a figure: side by side, and never the same one twice.
+"""Parallel computation of the cells of a figure.
 
-Each finished cell is a small JSON file in the working folder, with the settings that made it. A run that was
-interrupted finds them and goes on with the rest; a cell whose settings have changed is computed again.
+Each completed cell is a small JSON file in the working folder, named by its settings. An interrupted run resumes with
+the remaining cells; a cell whose settings have changed is computed again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .methods import compute
 from .spec import Cell, Spec
 from .splits import describe_images, make_split
 
-# About how long a triplet and a fit take, in seconds, for the bar and to begin with what takes longest.
+# Approximate seconds per triplet and per fit, for the progress bar and to start with the longest cells.
 _SECONDS_A_TRIPLET = {"f-AROMA": 2e-4, "d-AROMA": 1e-5, "OASIS": 1e-5}
 _SECONDS_A_FIT = {"Euclidean": 0.0, "labels": 10.0, "HIER": 10.0, "ITML": 60.0, "LEGO": 60.0, "LMNN": 120.0}
 _SECONDS_AN_EVALUATION = 4.0
@@ -38,36 +38,36 @@ Result = dict[str, Any]
 
 
 def run_figure(spec: Spec, folder: Path, *, n_jobs: int, verbose: bool = True) -> dict[str, Any]:
-    """Compute every cell of a figure that is not there yet, and give all results as JSON knows them.
+    """Compute the missing cells of a figure; return all results in a form that can be written as JSON.
 
     Parameters
     ----------
     spec : Spec
-        The settings.
+        The specification.
     folder : Path
-        Where cells and vectors are kept between runs.
+        Folder of completed cells and vectors.
     n_jobs : int
-        How many processes to use.
+        Number of processes.
     verbose : bool, default True
-        Show a progress bar, with the time that remains, where standard error is a terminal.
+        Show a progress bar if standard error is a terminal.
 
     Returns
     -------
     dict
-        The spec, the versions of what it ran on, and one result for every cell.
+        The specification, versions of packages, and the result of every cell.
     """
     begun = perf_counter()
     variants = ["", *(variant["name"] for variant in spec.variants)]
     places = [(spec, number, variant, folder / "vectors") for variant in variants for number in range(spec.n_splits)]
     describe_images(spec, folder / "vectors", n_jobs=n_jobs, verbose=verbose)
     # Forking a process that has used BLAS or Python threads is not safe.
-    with multiprocessing.get_context("spawn").Pool(n_jobs, _be_a_worker) as pool:
+    with multiprocessing.get_context("spawn").Pool(n_jobs, _init_worker) as pool:
         with progress_bar(f"{spec.figure}: vectors", len(places), enabled=verbose) as advance:
             for _ in pool.imap_unordered(_prepare, places):
                 advance(1)
         results, n_computed = _run_cells(pool, spec, spec.cells(), folder, verbose)
         found = {name: precision_at_10(spec, result) for name, result in results.items()}
-        # What was chosen may have been run anyway.
+        # A chosen cell may be among those already computed.
         chosen = [cell for cell in spec.chosen_cells(found) if cell.name not in results]
         more, n_more = _run_cells(pool, spec, chosen, folder, verbose)
     results |= more
@@ -81,17 +81,17 @@ def run_figure(spec: Spec, folder: Path, *, n_jobs: int, verbose: bool = True) -
             "scikit-learn": sklearn.__version__,
         },
         "machine": {"cores": os.cpu_count(), "processor": platform.machine(), "system": platform.system()},
-        # Of the run that ended here: after an interruption it had fewer cells to compute.
+        # Of the last run, which computes fewer cells after an interruption.
         "run": {"seconds": perf_counter() - begun, "processes": n_jobs, "cells": n_computed + n_more},
         "cells": list(results.values()),
     }
 
 
 def run_cell(spec: Spec, cell: Cell, folder: Path) -> Result:
-    """Compute one cell, from its settings and the seed of the spec alone."""
+    """Compute one cell, which depends on its settings and the seed of the specification only."""
     begun = perf_counter()
     split = make_split(spec, cell.split, cell.variant, folder / "vectors")
-    # As in a whole run, where every process has one thread: sums of BLAS depend on their number.
+    # One thread, as in a complete run, because BLAS sums depend on the number of threads.
     with threadpool_limits(1):
         found = compute(spec, cell, split)
     ratio = split.test_ratio
@@ -106,7 +106,7 @@ def run_cell(spec: Spec, cell: Cell, folder: Path) -> Result:
 
 
 def precision_at_10(spec: Spec, result: Result) -> float:
-    """Give the precision at 10 of a cell, after all its triplets."""
+    """Return the final precision at 10 of a cell."""
     found: float = result["found"]["precision"][-1][spec.ks.index(10)]
     return found
 
@@ -114,7 +114,7 @@ def precision_at_10(spec: Spec, result: Result) -> float:
 def _run_cells(
     pool: Any, spec: Spec, cells: Iterable[Cell], folder: Path, verbose: bool
 ) -> tuple[dict[str, Result], int]:
-    """Give the results of cells by their names, and how many were not on disk and had to be computed."""
+    """Return the results of cells by name, and the number of cells that had to be computed."""
     results: dict[str, Result] = {}
     missing = []
     for cell in cells:
@@ -139,7 +139,7 @@ def _expected_seconds(spec: Spec, cell: Cell) -> float:
 
 
 def _digest(spec: Spec, cell: Cell) -> str:
-    """Name a cell by everything that decides its result."""
+    """Return a hash of everything that determines the result of a cell."""
     deciding = (
         spec.task,
         spec.seed,
@@ -154,11 +154,11 @@ def _digest(spec: Spec, cell: Cell) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:20]
 
 
-# -- in the processes of the pool -------------------------------------------------------------------------------
+# -- worker processes -------------------------------------------------------------------------------------------
 
 
-def _be_a_worker() -> None:
-    # The first process is interrupted and ends the others.
+def _init_worker() -> None:
+    # The main process handles interrupts and terminates the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threadpool_limits(1)
 

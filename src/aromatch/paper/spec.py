@@ -1,7 +1,7 @@
-"""What an experiment is: a TOML file in, a list of cells out.
+"""Experiments: TOML specifications and the cells they consist of.
 
-A cell is the smallest piece of work that has a result of its own: one method with one setting on one split. Its
-settings and the seed determine its result, so any cell can be computed again alone.
+A cell is one method with one setting on one split. Its result is determined by its settings and the seed, so that any
+cell can be recomputed alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 FIGURES = ("fig3", "fig4")
-# What a quick look divides.
+# Counts that the quick version divides.
 _COUNTS = frozenset({"n_triplets", "n_triplets_of_choice", "at", "n_constraints", "n_constraints_of_choice"})
 _NOT_PARAMETERS = frozenset({"method", "n_triplets", "n_triplets_of_choice", "n_constraints_of_choice", "curve"})
 
@@ -25,33 +25,33 @@ class Cell:
     split: int
     """Number of the split, from 0."""
     part: str
-    """`"test"`: learns the training part; `"validation"`: learns a part of that, and is judged on the rest of it."""
+    """`"test"`: trained on the training part; `"validation"`: trained on a part of it, evaluated on the rest."""
     variant: str
-    """Name of the features that differ from the main ones, or empty."""
+    """Name of the variant of the features, empty for the main one."""
     method: str
     """Name of the method, as in the paper."""
     settings: dict[str, Any]
     """Parameters of the learner."""
     n_triplets: int
-    """Triplets to learn; 0 for methods that read labels themselves."""
+    """Number of triplets; 0 for methods that use labels directly."""
     curve: bool = False
-    """Whether it is evaluated at all checkpoints on the way, or at the end only."""
+    """Whether it is evaluated at all checkpoints, or at the end only."""
 
     @property
     def name(self) -> str:
-        """What to call the cell: every setting is in it."""
+        """The name of the cell, which contains every setting."""
         settings = " ".join(f"{key}={value}" for key, value in self.settings.items())
         parts = f"split {self.split}", self.part, self.variant, self.method, settings, self.n_triplets or ""
         return " / ".join(str(part) for part in parts if part != "")
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the cell as JSON knows it."""
+        """Return the cell as a dict for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """The settings of a figure, as its TOML file has them or cut down for a quick look."""
+    """The specification of a figure, from its TOML file or reduced for a quick run."""
 
     figure: str
     title: str
@@ -66,25 +66,25 @@ class Spec:
     tuned: list[dict[str, Any]]
     panels: dict[str, dict[str, Any]]
     remarks: list[str] = field(default_factory=list)
-    """What readers of the results should know of how the settings came about."""
+    """Remarks about the choice of the settings, for the page of results."""
     variants: list[dict[str, Any]] = field(default_factory=list)
-    """The main comparison with other settings of the features."""
+    """Variants of the features for the main comparison."""
     hierarchy: dict[str, list[str]] = field(default_factory=dict)
-    """The ancestors of each class, from the root down, where the names of the classes do not give them."""
+    """The ancestors of each class from the root, if the names of the classes do not contain them."""
     most_rows: int | None = None
-    """Use so many rows of the data at most."""
+    """Maximum number of rows."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the spec as JSON knows it."""
+        """Return the specification as a dict for JSON."""
         return asdict(self)
 
     def features_of(self, variant: str) -> dict[str, Any]:
-        """Give the settings of the features for a variant, or the main ones."""
+        """Return the settings of the features of a variant."""
         changed = [v["features"] for v in self.variants if v["name"] == variant]
         return {**self.features, **(changed[0] if changed else {})}
 
     def cells(self) -> list[Cell]:
-        """List all cells whose settings are known from the start."""
+        """Return all cells without chosen settings."""
         cells = []
         for split in range(self.n_splits):
             for run in self.runs:
@@ -99,11 +99,11 @@ class Spec:
         return list({cell.name: cell for cell in cells}.values())
 
     def chosen_cells(self, precision_at_10: dict[str, float]) -> list[Cell]:
-        """List the cells whose parameter was chosen, given the precision of every cell of the validation part."""
+        """Return the cells with chosen settings, given the precision of every validation cell."""
         return [cell for split in range(self.n_splits) for cell in self.choices(split, precision_at_10).values()]
 
     def choices(self, split: int, precision_at_10: dict[str, float]) -> dict[tuple[str, str], Cell]:
-        """Give the cell of the best parameter for each tuned method and start (if it has one), on one split."""
+        """Return the cell of the best setting on one split, for each tuned method and initialization."""
         best: dict[tuple[str, str], tuple[float, Cell]] = {}
         for run in self.tuned:
             for tried, what in zip(_expand_for_choice(run), expand(run, run.get("n_triplets", 0)), strict=True):
@@ -116,7 +116,7 @@ class Spec:
 
 
 def expand(run: dict[str, Any], n_triplets: int) -> list[tuple[str, dict[str, Any], int]]:
-    """Give method, settings and triplets for every combination of what stands in lists.
+    """Return method, settings and number of triplets for every combination of listed values.
 
     >>> expand({"method": ["d-AROMA", "OASIS"], "init": "zero"}, 10)
     [('d-AROMA', {'init': 'zero'}, 10), ('OASIS', {'init': 'zero'}, 10)]
@@ -127,7 +127,7 @@ def expand(run: dict[str, Any], n_triplets: int) -> list[tuple[str, dict[str, An
 
 
 def _expand_for_choice(run: dict[str, Any]) -> list[tuple[str, dict[str, Any], int]]:
-    """Expand a tuned run as it is tried on the validation part: with fewer triplets, or pairs, where it says so."""
+    """Expand a tuned run for the validation part, which may have fewer triplets or pairs."""
     if "n_constraints_of_choice" in run:
         run = {**run, "n_constraints": run["n_constraints_of_choice"]}
     return expand(run, run.get("n_triplets_of_choice", 0))
@@ -141,25 +141,25 @@ def read_spec(
     task: str | None = None,
     cut: dict[str, Any] | None = None,
 ) -> Spec:
-    """Read the settings of a figure.
+    """Read the specification of a figure.
 
     Parameters
     ----------
     figure : {"fig3", "fig4"}
         The paper's figure.
     quick : bool, default False
-        Cut everything down to a short look.
+        Use fewer splits, rows and triplets.
     seed : int, optional
-        Another seed than the file's: it decides the splits and the triplets.
+        Seed of splits and triplets that replaces the one in the file.
     task : str, optional
-        Another data set than the file's.
+        Data set that replaces the one in the file.
     cut : dict, optional
-        How to cut everything down, in place of what the file says under `quick`.
+        Reduction that replaces the section `quick` of the file.
 
     Returns
     -------
     Spec
-        The settings.
+        The specification.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The vectors of one split: training and test part, made once and kept on disk."""
+"""Vectors of the training and test parts of a split, cached on disk."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .spec import Spec
 
 _DESCRIPTORS = "descriptors"
 _TEXTS = ("20newsgroups", "stdlib")
-# What the generator of each draw is seeded with, beside the seed and the number of the split.
+# Parts of the seeds, beside the seed of the figure and the number of the split.
 _ROWS, _PARTS, _VALIDATION = 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Vectors and classes to learn from, and those to be judged on."""
+    """Vectors and classes of a training and a test part."""
 
     X: sparse.csr_array
     y: NDArray[np.str_]
@@ -39,7 +39,7 @@ class Split:
         return len(self.y_test) / len(self.y)
 
     def inside(self, share: float, seed: int) -> Split:
-        """Split the training part once more: the test part is not looked at."""
+        """Split the training part into a training and a validation part."""
         order = np.random.default_rng([seed, _VALIDATION]).permutation(len(self.y))
         n_held_out = round(share * len(self.y))
         fitted, held_out = np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
@@ -47,9 +47,9 @@ class Split:
 
 
 def make_split(spec: Spec, number: int, variant: str, folder: Path) -> Split:
-    """Give the vectors of a split, from `folder` when they were made before.
+    """Return the vectors of a split, from the cache in `folder` if possible.
 
-    Terms, words and their weights are learned from the training part alone.
+    Terms, words and their weights are computed from the training part alone.
     """
     features = spec.features_of(variant)
     settings = [spec.task, spec.seed, spec.split, spec.most_rows, features, number, spec.n_splits]
@@ -61,7 +61,7 @@ def make_split(spec: Spec, number: int, variant: str, folder: Path) -> Split:
 
 
 def describe_images(spec: Spec, folder: Path, *, n_jobs: int, verbose: bool) -> None:
-    """Describe the patches of all images once, in parallel, before the splits want them; texts need nothing."""
+    """Compute the descriptors of all images in parallel and cache them; does nothing for texts."""
     if spec.task in _TEXTS:
         return
     from ..features import PatchDescriptors
@@ -77,7 +77,7 @@ def describe_images(spec: Spec, folder: Path, *, n_jobs: int, verbose: bool) -> 
 
 
 def _image_features(features: dict[str, Any]) -> Any:
-    """Make the transformer of images that the settings describe."""
+    """Return the transformer of images with the given settings."""
     from ..features import ImageFeatures
 
     settings = {"preset": "dense", **features}
@@ -85,11 +85,11 @@ def _image_features(features: dict[str, Any]) -> Any:
 
 
 def _keep_nothing(counts: NDArray[Any], number: int) -> None:
-    """Take what `describe_images` made: it is in the cache now."""
+    """Discard descriptors, which are in the cache."""
 
 
 def _rows(spec: Spec, labels: NDArray[np.str_]) -> NDArray[np.int64]:
-    """Give the rows of the data that are used."""
+    """Return the rows of the data that are used."""
     rows = np.arange(len(labels))
     if spec.most_rows is None:
         return rows
@@ -131,7 +131,7 @@ def _collection(task: str, strip_headers: bool) -> tuple[list[Any], NDArray[np.s
 
 
 def _parts(spec: Spec, number: int, labels: NDArray[np.str_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give the rows of the training and of the test part."""
+    """Return the rows of the training and of the test part."""
     if spec.split["kind"] == "folds":
         folds = StratifiedKFold(spec.split["n_folds"], shuffle=True, random_state=spec.seed)
         training, test = list(folds.split(np.zeros(len(labels)), labels))[number]
@@ -147,7 +147,7 @@ def _write(path: Path, split: Split) -> None:
     for name, X in (("X", split.X), ("X_test", split.X_test)):
         arrays |= {f"{name}_data": X.data, f"{name}_indices": X.indices, f"{name}_indptr": X.indptr}
         arrays[f"{name}_shape"] = np.array(X.shape)
-    # Whole or not at all: a second process may want the same split, and a run may be interrupted.
+    # Written atomically, because other processes may read the same split.
     unfinished = path.with_suffix(f".{os.getpid()}.part.npz")
     np.savez(unfinished, **arrays)
     unfinished.replace(path)

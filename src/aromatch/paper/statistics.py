@@ -1,8 +1,8 @@
-"""Figures over splits: mean, standard error, and the paired test for splits that overlap.
+"""Means over splits, standard errors, and the paired test for overlapping splits.
 
-Training parts of random splits, and of folds, share most of their rows, so differences between two methods are
-not independent from split to split, and a plain paired t-test finds too much. Nadeau and Bengio (2003) correct
-its variance: with J splits, differences d_j of variance s^2, and test parts rho times the size of training parts,
+Training parts of random splits and of folds overlap, so that differences between two methods are not independent, and a
+paired t-test rejects too often. Nadeau and Bengio (2003) correct its variance: with J splits, differences d_j of
+variance s^2, and test parts rho times the size of training parts,
 
     t = mean(d) / sqrt((1 / J + rho) s^2),    with J - 1 degrees of freedom.
 
@@ -32,7 +32,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The mean of paired differences and how likely such a one is by chance."""
+    """The mean of paired differences and its p-value."""
 
     difference: float
     p: float
@@ -42,7 +42,7 @@ class Comparison:
 
 
 def mean_over_splits(values: Sequence[float]) -> Mean:
-    """Give the mean and its standard error; the error of a single value is not known.
+    """Return the mean and its standard error, which is NaN for a single value.
 
     >>> print(mean_over_splits([0.5, 0.6, 0.7]))
     0.600 ± 0.058
@@ -53,12 +53,12 @@ def mean_over_splits(values: Sequence[float]) -> Mean:
 
 
 def compare(ours: Sequence[float], theirs: Sequence[float], test_ratio: float) -> Comparison:
-    """Test whether two methods differ, by the corrected resampled t-test, two-sided.
+    """Compare two methods by the two-sided corrected resampled t-test.
 
     Parameters
     ----------
     ours, theirs : sequences of float
-        One figure for each split, of both methods on the same splits.
+        One value for each split, the same splits for both methods.
     test_ratio : float
         Size of a test part over that of its training part.
 

@@ -1,4 +1,4 @@
-"""What the raw results of a figure say, for methods and settings that a table, a figure or a claim asks for."""
+"""Access to the raw results of a figure by method and settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_SETTINGS = frozenset({"label", "method", "at", "variant"})
 
 
 class Results:
-    """The results of a figure, as its JSON file has them."""
+    """The results in the JSON file of a figure."""
 
     def __init__(self, raw: dict[str, Any]) -> None:
         self.raw = raw
@@ -39,26 +39,26 @@ class Results:
         )
 
     def has(self, method: str, **settings: Any) -> bool:
-        """Tell whether a method was run with these settings."""
+        """Return whether a method was run with these settings."""
         return _kind(method, settings, "") in self._by_kind
 
     def values(
         self, measure: str, method: str, *, at: int | None = None, variant: str = "", **settings: Any
     ) -> list[float]:
-        """Give a measure on every split: `"P@10"`, any other place, or `"mAP"`.
+        """Return a measure on every split: `"P@10"`, precision at any other rank, or `"mAP"`.
 
         Parameters
         ----------
         measure : str
-            What to give.
+            The measure.
         method : str
-            Which method.
+            The method.
         at : int, optional
-            After how many triplets; by default all of them, or as many as a chosen setting was to learn.
+            Number of triplets after which it was evaluated; the last evaluation by default.
         variant : str, default ""
-            Which features.
+            Variant of the features.
         **settings : values of parameters
-            Those of the learner. `r="chosen"` or `C="chosen"` is what was best on the validation part.
+            Parameters of the learner. `r="chosen"` or `C="chosen"` is the best value on the validation part.
         """
         found = []
         for split in range(self.spec.n_splits):
@@ -68,7 +68,7 @@ class Results:
         return found
 
     def seconds(self, method: str, **settings: Any) -> float:
-        """Give the time that learning took, to the last triplet: the mean over the splits."""
+        """Return the mean training time over the splits."""
         times = []
         for split in range(self.spec.n_splits):
             exact, after = self._exact(split, method, settings)
@@ -76,28 +76,28 @@ class Results:
         return sum(times) / len(times)
 
     def choice(self, split: int, method: str, init: str = "") -> dict[str, Any]:
-        """Give the settings that were best on the validation part of a split."""
+        """Return the best settings on the validation part of a split."""
         return dict(self._choices[split][method, init].settings)
 
     def mean(self, measure: str, method: str, **settings: Any) -> Mean:
-        """Give the mean over the splits of what `values` gives."""
+        """Return the mean of a measure over the splits."""
         return mean_over_splits(self.values(measure, method, **settings))
 
     def compare(self, measure: str, ours: dict[str, Any], theirs: dict[str, Any]) -> Comparison:
-        """Test one method with its settings against another, over the same splits."""
+        """Compare two methods over the same splits."""
         return compare(self.values(measure, **ours), self.values(measure, **theirs), self.test_ratio)
 
     def checkpoints(self, method: str, **settings: Any) -> list[int]:
-        """Give the numbers of triplets after which a method was evaluated."""
+        """Return the numbers of triplets after which a method was evaluated."""
         return sorted({at for result in self._results(0, method, "", settings) for at in result["found"]["n_triplets"]})
 
     def curve(self, measure: str, method: str, **settings: Any) -> NDArray[np.float64]:
-        """Give a measure at every checkpoint: one row a split."""
+        """Return a measure at every checkpoint, one row per split."""
         at = self.checkpoints(method, **{**settings, **self._first_choice(method, settings)})
         return np.array([self.values(measure, method, at=n, **settings) for n in at]).T
 
     def _exact(self, split: int, method: str, settings: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
-        """Give settings without anything to be chosen, and after how many triplets a choice is to be read."""
+        """Return settings with chosen values filled in, and the number of triplets of a choice."""
         if "chosen" not in settings.values():
             return settings, None
         chosen = self._choices[split][method, str(settings.get("init", ""))]
@@ -120,7 +120,7 @@ class Results:
         if at is None:
             result = max(results, key=lambda r: r["cell"]["n_triplets"])
             return result, len(result["found"]["n_triplets"]) - 1
-        # The cell that ends there comes first: its time is that of so many triplets.
+        # The cell that ends there comes first, because its training time belongs to that number of triplets.
         for result in sorted(results, key=lambda r: bool(r["cell"]["n_triplets"] != at)):
             if at in result["found"]["n_triplets"]:
                 return result, result["found"]["n_triplets"].index(at)
@@ -133,7 +133,7 @@ class Results:
 
 
 def settings_of(line: dict[str, Any]) -> dict[str, Any]:
-    """Give the settings of the learner in a line of a panel."""
+    """Return the parameters of the learner in a line of a panel."""
     return {name: value for name, value in line.items() if name not in _NOT_SETTINGS}
 
 
