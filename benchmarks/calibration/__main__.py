@@ -6,7 +6,7 @@
 Completed cells are stored in docs/results/calibration.json, so that an interrupted run resumes.
 """
 
-from benchmarks.calibration.experiment import LEARNERS, NAMES, SPLITS, WAYS, cell_name, compute
+from benchmarks.calibration.experiment import LEARNERS, NAMES, PROTOCOLS, SPLITS, cell_name, compute
 from benchmarks.calibration.page import draw, make_page
 from benchmarks.shared.collections import RESULTS
 from benchmarks.shared.kept_cells import computed
@@ -21,10 +21,10 @@ def main():
     if not names:
         parser.error(f"--only must match at least one of {', '.join(NAMES)}, got {arguments.only!r}")
     cells = {
-        cell_name(name, learner, way, number): (compute, name, learner, way, number)
+        cell_name(name, learner, protocol, number): (compute, name, learner, protocol, number)
         for name in names
         for learner in LEARNERS
-        for way in WAYS
+        for protocol in PROTOCOLS
         for number in SPLITS
     }
     results = computed(cells, arguments.jobs, "calibration: cells", RESULTS / "calibration.json")

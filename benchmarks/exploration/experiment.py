@@ -1,15 +1,10 @@
-"""Whether exploring pays: searches with clicks, one after another, ranked by what a model has learned from them so far.
+"""Exploration in a stream of searches with clicks, ranked by a model that learns from them.
 
-    make exploration                              everything; writes docs/exploration.md and its figure
-    python -m benchmarks.exploration --lists 200  shorter; writes nothing
-
-A query of BANKING77 comes, ten objects are shown, and somebody looks at them from the top: at each place they go on
-with a chance of 0.85, and click the first good one that they come to. The model, f-AROMA, learns that the click is
-better than up to three results that were passed over (with a tenth of the weight) and than five objects of the whole
-collection. Ranks are by the mean score (greedy), by a draw from the learned distribution (Thompson) or by the mean plus
-standard deviations (UCB). The reward of a list is the share of good ones in it. It begins from the cosine, as anybody
-with embeddings would, or from nothing. Finished cells are kept in docs/results/exploration.json: an interrupted run
-goes on.
+A query of BANKING77 is searched and ten objects are shown. A simulated user examines them from the top, continues after
+each with probability 0.85, and clicks the first relevant one. f-AROMA learns that the click is preferred to up to three
+results above it (with a tenth of the weight) and to five random objects of the collection. Results are ranked by the
+mean score (greedy), by a sample of the learned distribution (Thompson) or by the mean plus standard deviations (UCB).
+The reward of a list is its share of relevant objects. The model starts from the cosine or from zero.
 """
 
 from __future__ import annotations
@@ -17,56 +12,54 @@ from __future__ import annotations
 import numpy as np
 
 import aromatch as am
-from benchmarks.shared.collections import RESULTS, SEED, split_of
+from benchmarks.shared.collections import SEED, split_of
 from benchmarks.shared.kept_cells import named
 
-KEPT = RESULTS / "exploration.json"
 SEEDS = range(10)
 N_LISTS = 1_000
 N_OBJECTS = 3_000
 K = 10
-GOES_ON = 0.85
-N_PASSED, WEIGHT_PASSED, N_DRAWN = 3, 0.1, 5
-STARTS = {"from the cosine": 4.0, "from nothing": "zero"}
+P_CONTINUE = 0.85
+N_SKIPPED, SKIPPED_WEIGHT, N_RANDOM = 3, 0.1, 5
+STARTS = {"from the cosine": 4.0, "from zero": "zero"}
 POLICIES = {
     "greedy": {},
-    "Thompson, width 0.03": {"explore": "thompson", "width": 0.03},
-    "Thompson, width 0.1": {"explore": "thompson", "width": 0.1},
+    "Thompson, scale 0.03": {"explore": "thompson", "width": 0.03},
+    "Thompson, scale 0.1": {"explore": "thompson", "width": 0.1},
     "Thompson": {"explore": "thompson"},
     "UCB": {"explore": "ucb"},
 }
 
 
 def compute(start, policy, seed, n_lists):
-    """Run one stream; give the reward of every list."""
+    """Run one stream; return the reward of every list."""
     split = split_of("banking77", 0)
-    generator = np.random.default_rng([SEED, seed])  # the same for all policies: queries, objects, patience
+    generator = np.random.default_rng([SEED, seed])  # the same queries, objects and users for all policies
     rows = generator.permutation(len(split.y))[: N_OBJECTS + n_lists]
     objects, queries = np.split(rows, [N_OBJECTS])
-    X, y, good_class = split.X, np.asarray(split.y)[objects], np.asarray(split.y)[queries]
+    X, y, query_labels = split.X, np.asarray(split.y)[objects], np.asarray(split.y)[queries]
     P = np.ascontiguousarray(X[objects])
     model = am.FactoredAROMA(1.0, init=STARTS[start]).fit_triplets(np.empty((0, 3), dtype=int), P)
     index = am.search.Index(model, P)
     rewards = []
-    for row, wanted in zip(queries, good_class, strict=True):
+    for row, label in zip(queries, query_labels, strict=True):
         query = X[[row]]
-        looks, drawn, noise = generator.geometric(1 - GOES_ON), generator.integers(N_OBJECTS, size=N_DRAWN), generator
-        shown = index.search(query, K, **POLICIES[policy], random_state=noise.integers(2**31)).ids[0]
-        is_good = y[shown] == wanted
-        rewards.append(float(is_good.mean()))
-        clicks = np.flatnonzero(is_good[:looks])
+        n_examined, sampled = generator.geometric(1 - P_CONTINUE), generator.integers(N_OBJECTS, size=N_RANDOM)
+        shown = index.search(query, K, **POLICIES[policy], random_state=generator.integers(2**31)).ids[0]
+        is_relevant = y[shown] == label
+        rewards.append(float(is_relevant.mean()))
+        clicks = np.flatnonzero(is_relevant[:n_examined])
         if len(clicks):
-            clicked, passed = shown[clicks[0]], shown[: clicks[0]][-N_PASSED:]
-            drawn = drawn[drawn != clicked]
-            others = np.concatenate([passed, drawn])
+            clicked, skipped = shown[clicks[0]], shown[: clicks[0]][-N_SKIPPED:]
+            sampled = sampled[sampled != clicked]
+            others = np.concatenate([skipped, sampled])
             triplets = np.column_stack([np.zeros_like(others), np.full_like(others, clicked), others])
-            weights = np.repeat([WEIGHT_PASSED, 1.0], [len(passed), len(drawn)])
+            weights = np.repeat([SKIPPED_WEIGHT, 1.0], [len(skipped), len(sampled)])
             model.partial_fit_triplets(triplets, query, P, sample_weight=weights)
     return {"start": start, "policy": policy, "seed": seed, "rewards": rewards}
 
 
 def cell_name(start, policy, seed, n_lists):
-    """Name a cell by its settings."""
-    settings = [am.__version__, SEED, N_OBJECTS, K, GOES_ON, N_PASSED, WEIGHT_PASSED, N_DRAWN, STARTS[start]]
-    settings += [start, POLICIES[policy], seed, n_lists]
-    return named(*settings)
+    """Return the key of a cell, a hash of its settings."""
+    settings = [am.__version__, SEED, N_OBJECTS, K, P_CONTINUE, N_SKIPPED, SKIPPED_WEIGHT, N_RANDOM, STARTS[start]]
+    return named(*settings, start, policy, seed, n_lists)

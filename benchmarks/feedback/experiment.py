@@ -1,174 +1,169 @@
-"""Whether search that learns from what people judge and click gets better, and never worse.
+"""Search that learns from judgements and clicks, in a closed loop.
 
-    make feedback                                        everything; writes docs/feedback.md and its figure
-    python -m benchmarks.feedback --only banking77       collections whose name holds "banking77"; writes nothing
-    python -m benchmarks.feedback --ways clicks          ways of judging whose name holds "clicks"; writes nothing
-
-The closed loop: a query from the training part is searched against the rest of that part, people judge the ten results
-(good is what has the class of the query), and the search learns. After 100, 1,000 and 5,000 lists it is held against
-the base, the cosine, on the test part: test queries against test objects, none of which it has seen. Beside the adapter
-stands Rocchio's relevance feedback: the query moves towards what was good for the nearest query that was judged.
-Finished cells are kept in docs/results/feedback.json, so that an interrupted run goes on.
+A query of the training part is searched against the rest of that part, the ten results are judged (relevant are those
+of the query's class), and the search learns. After 100, 1,000 and 5,000 lists it is compared with the baseline, the
+cosine, on the test part: test queries against test objects, all unseen. Beside the adapter, Rocchio's relevance
+feedback moves a query towards the relevant results of the nearest judged query.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
 import aromatch as am
+from aromatch._utils.chunks import chunks
 from aromatch.evaluation import evaluate_retrieval
 from benchmarks.feedback.page import MEASURES
-from benchmarks.shared.collections import RESULTS, SEED, split_of
+from benchmarks.shared.collections import SEED, split_of
 from benchmarks.shared.kept_cells import named
 
-KEPT = RESULTS / "feedback.json"
 COLLECTIONS = {"banking77": "BANKING77, sentence embeddings", "20newsgroups": "20 Newsgroups, tf-idf"}
 SEEDS = range(3)
 CHECKPOINTS = (100, 1_000, 5_000)
 K = 10
-# Of the classes, those that are judged at all where feedback is on few of them: 15 of the 77 intents.
+# Share of the classes with feedback in the scenario of few classes: 15 of the 77 intents.
 SHARE_OF_CLASSES = 15 / 77
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way in which lists are judged."""
+class Feedback:
+    """A kind of feedback."""
 
     name: str
     wrong: float = 0.0
     clicks: bool = False
     logged: bool = False
     few: bool = False
-    apart: bool = False
+    outside: bool = False
 
 
-WAYS = (
-    Way("all right"),
-    Way("a tenth wrong", wrong=0.1),
-    Way("first clicks", clicks=True),
-    Way("logged lists", logged=True),
-    Way("few classes", few=True),
-    Way("queries that are no objects", apart=True),
-    Way("at random", wrong=0.5),
-    Way("all wrong", wrong=1.0),
+FEEDBACK = (
+    Feedback("correct"),
+    Feedback("10 % wrong", wrong=0.1),
+    Feedback("first clicks", clicks=True),
+    Feedback("logged lists", logged=True),
+    Feedback("few classes", few=True),
+    Feedback("queries outside the collection", outside=True),
+    Feedback("random", wrong=0.5),
+    Feedback("all wrong", wrong=1.0),
 )
-# Ways that the issue asks for, and two more, of which no more is asked than that nothing breaks.
-ASKED = tuple(way.name for way in WAYS[:6])
+# Kinds of feedback for which quality must not fall below the floor; the others are adversarial.
+GUARANTEED = tuple(feedback.name for feedback in FEEDBACK[:6])
 
 
 class Rocchio:
-    """The classic: a query moves towards what was good for the nearest judged query, and away from what was not."""
+    """Relevance feedback: a query moves towards relevant results of the nearest judged query, away from others."""
 
-    for_good, for_bad = 0.75, 0.15
+    positive_weight, negative_weight = 0.75, 0.15
 
     def __init__(self, objects):
         self.objects = normalize(objects)
-        # Room for all that will be judged: lists of rows would be put together anew for every search.
+        # Preallocated for all judgements.
         self.queries, self.moves = np.empty((2, CHECKPOINTS[-1], objects.shape[1]))
         self.n_judged = 0
 
     def search(self, query, k):
-        """Give the ids of the k best."""
+        """Return the ids of the k best objects."""
         scores = self._scores(query, self.objects)[0]
         return np.argsort(-scores, kind="stable")[:k]
 
     def judge(self, query, good, bad):
-        """Note where this query should have gone."""
+        """Store the move of this query."""
         move = np.zeros(self.objects.shape[1])
-        for weight, ids in ((self.for_good, good), (-self.for_bad, bad)):
+        for weight, ids in ((self.positive_weight, good), (-self.negative_weight, bad)):
             if len(ids):
                 move += weight * np.asarray(self.objects[ids].mean(axis=0)).ravel()
         self.queries[self.n_judged], self.moves[self.n_judged] = unit_rows(query)[0], move
         self.n_judged += 1
 
     def click(self, query, shown, clicked):
-        """Take what stands above the click as bad."""
-        place = int(np.flatnonzero(shown == clicked)[0])
-        self.judge(query, shown[place : place + 1], shown[:place])
+        """Judge the results above the click as not relevant."""
+        rank = int(np.flatnonzero(shown == clicked)[0])
+        self.judge(query, shown[rank : rank + 1], shown[:rank])
 
     def similarity(self, Q, P):
-        """Score with queries that moved."""
+        """Return the scores of moved queries."""
         return self._scores(Q, normalize(P))
 
     def _scores(self, Q, objects):
         Q = unit_rows(Q)
         if self.n_judged:
             judged = self.queries[: self.n_judged]
-            near = [(judged @ Q[start : start + 1000].T).argmax(axis=0) for start in range(0, len(Q), 1000)]
+            near = [(judged @ Q[chunk].T).argmax(axis=0) for chunk in chunks(len(Q), 1000)]
             Q = Q + self.moves[np.concatenate(near)]
         return np.asarray((objects @ Q.T).T)
 
 
 def unit_rows(Q):
-    """Give rows as an array, with unit norm."""
+    """Return rows as an array with unit norm."""
     return normalize(Q.toarray() if sparse.issparse(Q) else np.asarray(Q))
 
 
 class AdapterSearch:
-    """The adapter under the names that the loop uses."""
+    """The adapter with the methods that the loop calls."""
 
     def __init__(self, objects):
         self.adapter = am.search.Adapter(objects, random_state=SEED)
         self.judge, self.click, self.similarity = self.adapter.judge, self.adapter.click, self.adapter.similarity
 
     def search(self, query, k):
-        """Give the ids of the k best."""
+        """Return the ids of the k best objects."""
         return self.adapter.search(query, k).ids[0]
 
 
 METHODS = {"Adapter": AdapterSearch, "Rocchio": Rocchio}
 
 
-def compute(name, way_name, seed, method):
-    """Run the loop once; give the measures at every checkpoint, and those of the base."""
-    way = next(way for way in WAYS if way.name == way_name)
+def compute(name, kind, seed, method):
+    """Run the loop once; return the measures at every checkpoint, and those of the baseline."""
+    feedback = next(feedback for feedback in FEEDBACK if feedback.name == kind)
     split = split_of(name, 0)
     generator = np.random.default_rng([SEED, seed])
     X, y = split.X, np.asarray(split.y)
-    asked, tested = np.arange(len(y)), np.ones(len(split.y_test), dtype=bool)
-    objects = asked
-    if way.apart:
-        asked, objects = np.array_split(generator.permutation(len(y)), 2)
-    if way.few:
+    queried, tested = np.arange(len(y)), np.ones(len(split.y_test), dtype=bool)
+    objects = queried
+    if feedback.outside:
+        queried, objects = np.array_split(generator.permutation(len(y)), 2)
+    if feedback.few:
         classes = np.unique(y)
         few = generator.choice(classes, round(SHARE_OF_CLASSES * len(classes)), replace=False)
-        asked, tested = asked[np.isin(y[asked], few)], ~np.isin(split.y_test, few)
+        queried, tested = queried[np.isin(y[queried], few)], ~np.isin(split.y_test, few)
     searched = METHODS[method](X[objects])
-    base = am.search.Adapter(X[objects], random_state=SEED)
+    baseline = am.search.Adapter(X[objects], random_state=SEED)
     n = CHECKPOINTS[-1]
-    order = np.concatenate([generator.permutation(asked) for _ in range(-(-n // len(asked)))])[:n]
+    order = np.concatenate([generator.permutation(queried) for _ in range(-(-n // len(queried)))])[:n]
     found = []
     for number, row in enumerate(order, start=1):
         query = X[[row]]
-        shown = base.search(query, K + 1).ids[0] if way.logged else searched.search(query, K + 1)
+        shown = baseline.search(query, K + 1).ids[0] if feedback.logged else searched.search(query, K + 1)
         shown = shown[objects[shown] != row][:K]
-        is_good = (y[objects[shown]] == y[row]) ^ (generator.random(len(shown)) < way.wrong)
-        if not way.clicks:
+        is_good = (y[objects[shown]] == y[row]) ^ (generator.random(len(shown)) < feedback.wrong)
+        if not feedback.clicks:
             searched.judge(query, shown[is_good], shown[~is_good])
         elif is_good.any():
             searched.click(query, shown, int(shown[is_good][0]))
         if number in CHECKPOINTS:
-            found.append({"n_lists": number, **judged(searched, split, tested)})
-    result = {"collection": name, "way": way_name, "seed": seed, "method": method, "found": found}
-    result["base"] = judged(base, split, tested)
+            found.append({"n_lists": number, **measured(searched, split, tested)})
+    result = {"collection": name, "feedback": kind, "seed": seed, "method": method, "found": found}
+    result["baseline"] = measured(baseline, split, tested)
     if method == "Adapter":
-        result["blend"] = searched.adapter.blend_
-        result["watched"] = [float(value) for value in searched.adapter.watched_]
+        result["correction_weight"] = searched.adapter.blend_
+        result["diagnostics"] = [float(value) for value in searched.adapter.watched_]
     return result
 
 
-def judged(model, split, tested):
-    """Give the measures of the test queries that are looked at."""
+def measured(model, split, tested):
+    """Return the measures of the tested queries."""
     report = evaluate_retrieval(model, split.X_test, split.y_test)
-    looked_at = tested[report.query_rows]
+    kept = tested[report.query_rows]
     values = report.precision_per_query[1], report.precision_per_query[10], report.average_precision
-    return {name: float(value[looked_at].mean()) for name, value in zip(MEASURES, values, strict=True)}
+    return {name: float(value[kept].mean()) for name, value in zip(MEASURES, values, strict=True)}
 
 
-def cell_name(name, way, seed, method):
-    settings = [am.__version__, SEED, CHECKPOINTS, K, SHARE_OF_CLASSES, name, repr(way), seed, method]
-    return named(*settings)
+def cell_name(name, feedback, seed, method):
+    """Return the key of a cell, a hash of its settings."""
+    return named(am.__version__, SEED, CHECKPOINTS, K, SHARE_OF_CLASSES, name, asdict(feedback), seed, method)

@@ -6,6 +6,7 @@ import argparse
 import os
 import platform
 import re
+import textwrap
 
 import numpy as np
 
@@ -29,12 +30,16 @@ def footer(versions):
     return "Measured with " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "."
 
 
+def paragraph(*sentences):
+    """Return sentences as one paragraph with lines of at most 120 characters."""
+    return textwrap.fill(" ".join(sentences), 120, break_long_words=False, break_on_hyphens=False)
+
+
 def table(heads, rows):
-    """Return the lines of a Markdown table, with columns of numbers aligned to the right."""
+    """Return the lines of a Markdown table, with columns of numbers aligned to the right except the first."""
     texts = [[str(value) for value in row] for row in rows]
-    aligned = [
-        "---:" if any(re.match(r"[-+\d]", cell) for cell in column) else "---" for column in zip(*texts, strict=True)
-    ]
+    columns = list(zip(*texts, strict=True))[1:]
+    aligned = ["---", *("---:" if any(re.match(r"[-+\d]", cell) for cell in column) else "---" for column in columns)]
     return ["", *(f"| {' | '.join(row)} |" for row in (heads, aligned, *texts)), ""]
 
 
