@@ -1,15 +1,10 @@
-"""How well rankings get from triplets, against the strongest alternatives, all tuned alike.
+"""Ranking quality of similarities learned from triplets, against the strongest alternatives, all tuned alike.
 
-    make quality                                        everything; writes docs/quality.md and its figures
-    python -m benchmarks.quality --only banking77       collections whose name holds "banking77"; writes nothing
-    python -m benchmarks.quality --methods cosine,LDA   some methods only; writes nothing
-
-On five splits of each collection every method chooses among at most six settings on a validation part of the training
-part, by precision at 10 from 50,000 triplets. With what it chose it learns the whole training part, from more and more
-triplets, and is judged on the test part. Ways to draw triplets are tried on validation parts. Last, what was chosen on
-the first split learns it once more, one method after another on one thread, for the seconds: leave the machine alone
-then. Finished cells are kept in docs/results/quality.json, so that an interrupted run goes on. Models in torch need
-`pip install 'aromatch[quality]'`, and are left out without it.
+On five splits of each collection, every method chooses among at most six settings by precision at 10 on a validation
+part of the training part, from 50,000 triplets. With the chosen setting it is trained on the whole training part, from
+increasing numbers of triplets, and evaluated on the test part. Strategies of sampling triplets are compared on
+validation data. Finally, training with the chosen settings on the first split is timed, one method after another on one
+thread.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The methods that benchmarks/quality.py compares: how each learns, and the six settings that it may choose from.
+"""The compared methods, each with at most six settings to choose from.
 
-A method gets the rows of the training part, their labels and triplets drawn from these labels, and gives something that
-scores. Methods that learn from triplets do not look at the labels.
+A method is trained on rows, labels and triplets sampled from these labels, and returns a model with `similarity`.
+Methods that learn from triplets ignore the labels.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def dense(X):
 
 
 def over(**values):
-    """Give one setting for each value of a single parameter."""
+    """Return one setting for each value of a single parameter."""
     ((name, listed),) = values.items()
     return [{name: value} for value in listed]
 

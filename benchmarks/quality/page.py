@@ -1,4 +1,4 @@
-"""What benchmarks/quality.py found, as a page and two figures."""
+"""The page and the figures of the quality benchmark."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ class Results:
             self.cells.setdefault(result["collection"], {}).setdefault(result["method"], []).append(result)
 
     def methods(self, name, learns_from=("nothing", "triplets", "labels")):
-        """Give the methods that were run on a collection, by what they learn from."""
+        """Return the methods that were run on a collection, by what they learn from."""
         return [m.name for m in METHODS if m.learns_from in learns_from and m.name in self.cells[name]]
 
     def at(self, name, method):
-        """Give the numbers of triplets after which a method was judged."""
+        """Return the numbers of triplets after which a method was judged."""
         return [found["n_triplets"] for found in self.cells[name][method][0]["found"]]
 
     def values(self, name, method, measure, n=None):
-        """Give a measure on every split; after the last triplet unless `n` says otherwise."""
+        """Return a measure on every split; after the last triplet unless `n` says otherwise."""
         return [cell["found"][self._place(name, method, n)][measure] for cell in self.cells[name][method]]
 
     def seconds(self, name, method, n=None):
-        """Give the seconds on the first split, None when they were not measured."""
+        """Return the seconds on the first split, None when they were not measured."""
         return self.times[name][method][self._place(name, method, n)] if name in self.times else None
 
     def _place(self, name, method, n):
         return -1 if n is None or self.at(name, method) == [0] else self.at(name, method).index(n)
 
     def mean(self, name, method, measure, n=None):
-        """Give the mean of what `values` gives, with its error."""
+        """Return the mean of what `values` gives, with its error."""
         return mean_over_splits(self.values(name, method, measure, n))
 
     def compared(self, name, ours, theirs, measure, n):
@@ -72,7 +72,7 @@ def table(header, rows):
 
 
 def settings_chosen(results, name, method):
-    """Tell what was chosen, with a star at what is smallest or largest of all that was offered."""
+    """Format what was chosen, with a star at what is smallest or largest of all that was offered."""
     offered = next(m.settings for m in METHODS if m.name == method)
 
     def told(key, value):
@@ -157,7 +157,7 @@ def part_of(results, name):
 
 
 def quickest_ahead(results, name, theirs, n):
-    """Tell which of ours, from these triplets or some of them, is the first to be ahead of a model in torch."""
+    """Format which of ours, from these triplets or some of them, is the first to be ahead of a model in torch."""
     ahead = [
         (results.seconds(name, ours, at), ours, at)
         for ours in results.methods(name, ("triplets",))
@@ -269,7 +269,7 @@ STYLES = {
 
 
 def draw(results, folder):
-    """Draw precision at 10 against triplets and against time, a panel for each collection."""
+    """Plot precision at 10 against triplets and against time, a panel for each collection."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator, NullLocator

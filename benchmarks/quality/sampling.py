@@ -1,7 +1,7 @@
-"""Which triplets to draw from labels: ways that benchmarks/quality.py tries on validation parts.
+"""Strategies of sampling triplets from labels, compared on validation data.
 
-Uniform draws are mostly easy: the other object is far from the query anyway. Harder ones have a rank within a window
-among the objects of other classes, by the cosine to the query, so that none is of the query's own class.
+Uniformly sampled triplets are mostly easy, because the other object is far from the query. Hard negatives have a rank
+within a window among the objects of other classes, by the cosine to the query.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import numpy as np
 from sklearn.preprocessing import normalize
 
+from aromatch._utils.chunks import chunks
 from aromatch.triplets import LabelSampler
 from benchmarks.quality.methods import METHODS, dense
 
 N_TRIPLETS = 20_000
 N_SPLITS = 3
-_QUERIES_AT_ONCE = 512
-# What learns from them, each with all of its settings, of which the best counts.
+_BATCH = 512
+# Learners, each with the best of its settings.
 LEARNERS = ("OASIS", "f-AROMA", "MomentAROMA", "MomentAROMA refined")
 COLLECTIONS = ("banking77",)
 
@@ -25,7 +26,7 @@ def uniform(X, y, generator):
 
 
 def balanced(X, y, generator):
-    """Draw classes before rows, those of the queries and of the other objects."""
+    """Plot classes before rows, those of the queries and of the other objects."""
     classes, counts = np.unique(y, return_inverse=True, return_counts=True)[1:]
     order, starts = np.argsort(classes, kind="stable"), np.cumsum(counts) - counts
     of_query = generator.choice(np.flatnonzero(counts > 1), N_TRIPLETS)
@@ -38,9 +39,9 @@ def balanced(X, y, generator):
 
 
 def harder(first, last, share=1.0):
-    """Give a sampler whose other objects have a rank from `first` to before `last`, a share of them."""
+    """Return a sampler in which a share of the negatives has ranks from `first` up to `last` (excluded)."""
 
-    def draw(X, y, generator):
+    def sample(X, y, generator):
         triplets = uniform(X, y, generator)
         chosen = np.flatnonzero(generator.random(len(triplets)) < share)
         rank = generator.integers(first, last, size=len(chosen))
@@ -48,17 +49,17 @@ def harder(first, last, share=1.0):
         if len(y) - counts.max() < last:
             raise ValueError(f"a window up to rank {last} needs as many objects of other classes")
         queries, place = np.unique(triplets[chosen, 0], return_inverse=True)
-        for start in range(0, len(queries), _QUERIES_AT_ONCE):
-            some = queries[start : start + _QUERIES_AT_ONCE]
+        for batch in chunks(len(queries), _BATCH):
+            some = queries[batch]
             scores = dense(X[some] @ X.T)
             scores[classes[some][:, np.newaxis] == classes] = -np.inf
             near = np.argpartition(-scores, last - 1, axis=1)[:, :last]
             near = np.take_along_axis(near, np.argsort(-np.take_along_axis(scores, near, axis=1), axis=1), axis=1)
-            here = (place >= start) & (place < start + len(some))
-            triplets[chosen[here], 2] = near[place[here] - start, rank[here]]
+            here = (place >= batch.start) & (place < batch.stop)
+            triplets[chosen[here], 2] = near[place[here] - batch.start, rank[here]]
         return triplets
 
-    return draw
+    return sample
 
 
 SAMPLERS = {
@@ -73,5 +74,5 @@ SAMPLERS = {
 
 
 def learners():
-    """Give the methods that are tried."""
+    """Return the methods to compare samplers with."""
     return [method for method in METHODS if method.name in LEARNERS]

@@ -1,4 +1,4 @@
-"""The collections that benchmarks/quality.py compares methods on, and how they are split."""
+"""Labelled collections and their splits, shared by all benchmarks."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Collection:
-    """Rows with classes, and how many triplets are drawn from them."""
+    """A collection, the numbers of triplets sampled from it, and targets."""
 
     title: str
     n_triplets: tuple[int, ...]
     bars: dict[str, float]
-    """What is asked for from the triplets of `bars_at`."""
+    """Targets for the measures after `bars_at` triplets."""
     bars_at: int = 0
 
 
@@ -37,7 +37,7 @@ COLLECTIONS = {
 
 
 def split_of(name, number):
-    """Give the vectors of a split; those of the paper's collections are the paper's."""
+    """Return the vectors of a split; collections of the paper have the splits of its reproduction."""
     if name == "banking77":
         return _banking77(number)
     spec = read_spec("fig3") if name == "caltech101_50" else read_spec("fig4", task=name)
@@ -48,6 +48,6 @@ def _banking77(number):
     with np.load(data_folder() / "banking77" / "minilm_f16.npz", allow_pickle=False) as arrays:
         X, y, is_test = arrays["emb"].astype(np.float64), arrays["category"].astype(str), arrays["split"] == "test"
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    if number > 0:  # split 0 is the official one, the others are of its size
+    if number > 0:  # split 0 is official, the others have the same size
         is_test = np.random.default_rng([SEED, number]).permutation(is_test)
     return Split(X[~is_test], y[~is_test], X[is_test], y[is_test])

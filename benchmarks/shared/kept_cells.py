@@ -1,4 +1,4 @@
-"""Parts of a long benchmark, computed side by side and kept, so that an interrupted run goes on, here or elsewhere."""
+"""Parallel computation of the cells of a long benchmark, stored so that an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from aromatch._utils.progress import progress_bar
 
 
 def named(*settings):
-    """Name a cell by its settings."""
+    """Return the key of a cell, a hash of its settings."""
     return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:20]
 
 
 def computed(cells, n_jobs, what, path):
-    """Compute all cells that are not kept in the file at `path`; give the results of all.
+    """Compute the cells that are not stored in the file at `path`; return the results of all.
 
-    `cells` has, by the name of each, a function of the main module and its arguments. When code changes that results
-    depend on, the file has to be removed by hand.
+    `cells` maps the key of each cell to a function, which must be importable by other processes, and its arguments. If
+    code changes that results depend on, remove the file.
     """
     kept = json.loads(path.read_text()) if path.exists() else {}
     missing = {name: cell for name, cell in cells.items() if name not in kept}
@@ -34,13 +34,13 @@ def computed(cells, n_jobs, what, path):
                 _write(path, kept)
                 advance(1)
         except BaseException:
-            pool.shutdown(cancel_futures=True)  # nobody would keep what the others find
+            pool.shutdown(cancel_futures=True)  # results of other cells would be lost anyway
             raise
     return [kept[name] for name in cells]
 
 
 def _write(path, kept):
-    """Write a line for each cell, all or nothing."""
+    """Write one line per cell, atomically."""
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(kept[name])}" for name in sorted(kept))
     unfinished = path.with_suffix(".part")
     unfinished.write_text(f"{{\n{lines}\n}}\n")

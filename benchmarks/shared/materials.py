@@ -1,9 +1,9 @@
-"""Human judgements of how alike materials look, and numbers for the picture of each material.
+"""Human judgements of the similarity of materials, and features of the picture of each material.
 
-A judgement says that a reference looks more like one material than like another, with the votes for both. The picture
-of a material becomes 42 numbers: mean, deviation and seven percentiles of lightness and the two colours of CIELAB, a
-histogram of uniform local binary patterns, and how steep the grey values are (mean, deviation, three percentiles). Each
-number is standardised over the materials, each of the three groups has the same weight, and rows have unit norm.
+In a judgement, people vote which of two materials looks more like a reference. A picture is described by 42 features:
+mean, standard deviation and seven percentiles of the three CIELAB coordinates, a histogram of uniform local binary
+patterns, and statistics of the gradient of grey values (mean, standard deviation, three percentiles). Features are
+standardized, each of the three groups has the same weight, and rows have unit norm.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ PICTURES = "havran1_ennis_298x298_LDR"
 
 @dataclass(frozen=True)
 class Judged:
-    """Rows of materials, and judgements with their votes: the first object has more of them."""
+    """Rows of materials, and judgements with votes; the first object has the majority."""
 
     X: Any
     train: Any
     test: Any
     votes: Any
-    """Of the test part."""
+    """Votes of the test judgements."""
 
 
 def described(picture):
-    """Give the three groups of numbers of a picture."""
+    """Return the three groups of features of a picture."""
     from skimage import color, feature
 
     lab, grey = color.rgb2lab(picture), color.rgb2gray(picture)
@@ -52,13 +52,13 @@ def described(picture):
 
 
 def as_rows(groups):
-    """Put groups of numbers together, each with the same weight."""
+    """Return rows of standardized groups of equal weight."""
     return normalize(np.hstack([StandardScaler().fit_transform(group) / np.sqrt(group.shape[1]) for group in groups]))
 
 
 @lru_cache(1)
 def materials():
-    """Read the pictures and the judgements; ties say nothing and are left out."""
+    """Load the pictures and the judgements without ties."""
     from skimage import io
 
     folder = data_folder() / "material_similarity"

@@ -1,6 +1,6 @@
-"""The paper's loops as one would write them in NumPy: float64, dense rows, `np.outer`.
+"""Direct NumPy implementations of the paper's algorithms (float64, dense rows, `np.outer`), for comparison.
 
-These are what the learners are compared with. Each changes its state in place and learns triplets in order.
+Each function updates its state in place.
 """
 
 import numpy as np

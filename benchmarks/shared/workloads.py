@@ -1,4 +1,4 @@
-"""Rows and triplets that the benchmarks learn from."""
+"""Synthetic and real rows and triplets for benchmarks of speed."""
 
 import json
 import lzma
@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from aromatch._utils.chunks import chunks
 from aromatch.triplets import from_labels
 
 
 def zipf_rows(n_features=1000, n_nonzero=40, n_rows=4000, n_classes=20, seed=0):
-    """Sparse rows of unit norm like documents: few frequent features, many rare ones, classes that prefer some."""
+    """Return sparse rows of unit norm like documents: Zipf-distributed features with class-specific preferences."""
     rng = np.random.default_rng(seed)
     y = rng.integers(n_classes, size=n_rows)
     frequency = np.arange(1, n_features + 1) ** -0.7
@@ -20,10 +21,9 @@ def zipf_rows(n_features=1000, n_nonzero=40, n_rows=4000, n_classes=20, seed=0):
     for own in preferred:
         own[rng.permutation(n_features)[: n_features // 5]] = 8
     logits = np.log(frequency * preferred)
-    # The largest of Gumbel-perturbed logits are a sample without replacement.
+    # The largest Gumbel-perturbed logits are a sample without replacement.
     columns = np.empty((n_rows, n_nonzero), dtype=np.int64)
-    for start in range(0, n_rows, 500):
-        part = slice(start, start + 500)
+    for part in chunks(n_rows, 500):
         noisy = logits[y[part]] + rng.gumbel(size=(len(y[part]), n_features))
         columns[part] = np.sort(np.argpartition(-noisy, n_nonzero, axis=1)[:, :n_nonzero], axis=1)
     values = rng.random((n_rows, n_nonzero)) + 0.2
@@ -36,7 +36,7 @@ def zipf_rows(n_features=1000, n_nonzero=40, n_rows=4000, n_classes=20, seed=0):
 
 
 def dense_rows(n_features=384, n_rows=4000, n_classes=20, seed=0):
-    """Dense rows of unit norm like sentence embeddings, classes around centres."""
+    """Return dense rows of unit norm like sentence embeddings, with classes around centres."""
     rng = np.random.default_rng(seed)
     y = rng.integers(n_classes, size=n_rows)
     X = rng.normal(size=(n_classes, n_features))[y] * 0.5 + rng.normal(size=(n_rows, n_features))
@@ -44,7 +44,7 @@ def dense_rows(n_features=384, n_rows=4000, n_classes=20, seed=0):
 
 
 def newsgroups():
-    """Give the training part of 20 Newsgroups as 1,000 tf-idf terms, or None where the data is not there."""
+    """Return the training part of 20 Newsgroups as 1,000 tf-idf terms, or None if the data is missing."""
     from aromatch.features import TextFeatures
 
     path = Path(os.environ.get("AROMATCH_DATA", "../shared/data")) / "20news.jsonl.xz"

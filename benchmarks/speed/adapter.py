@@ -33,7 +33,7 @@ def sparse_rows(generator, y):
 
 
 def asked(generator, X, row):
-    """Give a query near a row, but no object itself."""
+    """Return a query near a row, but no object itself."""
     query = X[[row]].copy()
     values = query.data if sparse.issparse(query) else query
     values *= 1 + 0.01 * generator.random(values.shape)
@@ -51,7 +51,7 @@ def judge_without_searching(adapter, generator, X, y):
 
 
 def timed(adapter, generator, X, y):
-    """Give milliseconds of a search, of the judgement after it, and of the bare products."""
+    """Return milliseconds of a search, of the judgement after it, and of the bare products."""
     seconds = []
     for _ in range(N_TIMED):
         row = int(generator.integers(N_OBJECTS))

@@ -62,7 +62,7 @@ class Probabilities:
         return self
 
     def similarity(self, Q, P=None):
-        """Give the probability that two images are of one class."""
+        """Return the probability that two images are of one class."""
         of_queries = self.classifier.predict_proba(Q)
         return of_queries @ (of_queries if P is None else self.classifier.predict_proba(P)).T
 
@@ -79,7 +79,7 @@ def methods(n):
 
 
 def parts(part):
-    """Give the images, their classes, and the numbers of those to learn from and of those to judge by."""
+    """Return the images, their classes, and the numbers of those to learn from and of those to judge by."""
     found = am.datasets.load_caltech256_10() if part == "caltech256" else am.datasets.load_caltech101_50()
     images, y = found.images, found.labels
     chosen = np.arange(len(y))

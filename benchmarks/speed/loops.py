@@ -132,7 +132,7 @@ def against_loops(title, X, y, loops, bars, dtypes=("float64",)):
 
 
 def touching(loops, X, triplets):
-    """Give a function that reads and writes a number in each cache line that triplets need, and a count of these."""
+    """Return a function that reads and writes a number in each cache line that triplets need, and a count of these."""
     n = X.shape[1]
     p, columns, n_lines = np.empty(n), np.empty(n, dtype=np.int32), np.zeros(1, dtype=np.int64)
 

@@ -1,17 +1,15 @@
-"""Which comparison should be asked next? How many judgements each way to ask needs for the same quality.
+"""Which comparison should be asked next? Judgements that each strategy needs for the same quality.
 
     python -m benchmarks.studies.asking
 
-f-AROMA knows the inner product and asks for judgements, a few at a time, out of some thousand candidates that are drawn
-from a pool anew each time; it does not see which of the two objects is the better one. Then it learns the answers.
+f-AROMA starts from the inner product and asks for judgements in small batches, out of some thousand candidates sampled
+from a pool each time, without knowing which of the two objects is preferred. Then it learns the answers.
 
-- Materials: people said which of two materials looks more like a third (`materials.py`). What most of them said is the
-  answer. Quality is the share of test judgements that are predicted right.
-- BANKING77: a question and two others, one of which has its intent. Quality is mAP on the test part.
+- Materials: people judged which of two materials looks more like a third (`benchmarks.shared.materials`); the majority
+  is the answer. Quality is the share of correctly predicted test judgements.
+- BANKING77: a question and two others, one of which has the same intent. Quality is mAP on the test part.
 
-The ways to ask are in `WAYS`. The setting is the one with which *random* asking does best on a validation part, for all
-ways alike. `Adapter.suggest` asks about objects of its own choice, and is held against objects at random, each with two
-of its ten nearest; an answer says of both objects whether they have the intent.
+All strategies use the setting with which random asking is best on validation data.
 """
 
 from __future__ import annotations
@@ -43,14 +41,14 @@ AT_ONCE = {"materials": 5, "banking77": 20}
 N_LOOKED_AT = {"materials": 2_000, "banking77": 1_000}
 N_POOL = 20_000
 N_VALIDATION = 3_000
-# Judgements after which quality is measured; random asking, which is cheap, goes on.
+# Numbers of judgements at which quality is measured; random asking, which is cheap, continues with MORE.
 CHECKPOINTS = (0, 60, 100, 200, 300, 500, 700, 1_000, 1_400, 2_000)
 MORE = (3_000, 4_200, 6_000, 9_000, 13_000, 18_000)
 AT = (200, 500, 1_000, 2_000)
 N_RESAMPLED = 1_000
 
 
-# -- ways to ask: places among the candidates -------------------------------------------------------------------------
+# -- strategies: indices of candidates ---------------------------------------------------------------------------------
 
 
 def at_random(model, candidates, X, n, generator):
@@ -62,7 +60,7 @@ def suggested(model, candidates, X, n, generator):
 
 
 def by(worth):
-    """Ask for the largest of what a function makes of margins, standard deviations, r and a generator."""
+    """Return a strategy that asks for the largest values of a function of margins, standard deviations and r."""
 
     def way(model, candidates, X, n, generator):
         margins, stds = model.margins(candidates, X), model.margin_std(candidates, X)
@@ -80,7 +78,7 @@ def largest_std(margins, stds, r, generator):
 
 
 def mutual_information(margins, stds, r, generator):
-    """Give what an answer tells about W when its noise has the variance r (BALD; Houlsby and others 2011)."""
+    """Return the information of an answer about W if its noise has the variance r (BALD; Houlsby and others 2011)."""
     means, variances = margins / np.sqrt(r), stds**2 / r
     p = np.clip(ndtr(means / np.sqrt(1 + variances)), 1e-12, 1 - 1e-12)
     square = np.pi * np.log(2) / 2
@@ -88,8 +86,8 @@ def mutual_information(margins, stds, r, generator):
     return -p * np.log2(p) - (1 - p) * np.log2(1 - p) - expected
 
 
-def drawn_margin(margins, stds, r, generator):
-    """Give how small the margin is by a W that is drawn for each comparison (Thompson)."""
+def sampled_margin(margins, stds, r, generator):
+    """Return the negative absolute margin of a W sampled for each comparison (Thompson)."""
     return -np.abs(margins + stds * generator.normal(size=len(stds)))
 
 
@@ -99,9 +97,9 @@ WAYS = {
     "smallest margin": by(smallest_margin),
     "largest standard deviation": by(largest_std),
     "mutual information": by(mutual_information),
-    "smallest drawn margin": by(drawn_margin),
+    "smallest sampled margin": by(sampled_margin),
 }
-ADAPTER_WAYS = ("Adapter, random", "Adapter.suggest")
+OURS = "suggest_comparisons"
 
 
 # -- collections ------------------------------------------------------------------------------------------------------
@@ -116,11 +114,11 @@ class Materials:
         n_validation = min(N_VALIDATION, len(order) // 5)
         self.X, self.pool = found.X, found.train[order[n_validation:]]
         self.tested = found.train[order[:n_validation]] if validates else found.test
-        # No prediction could agree with more votes than those of the majority.
+        # The largest share of votes that any prediction can agree with.
         self.told = {"people": float(found.votes.max(axis=1).sum() / found.votes.sum())}
 
     def quality(self, model):
-        """Give the share of judgements that the model has right."""
+        """Return the share of correctly predicted judgements."""
         return model.triplet_accuracy(self.tested, self.X)
 
 
@@ -135,7 +133,7 @@ class Banking:
         self.X, self.pool = self.split.X, am.triplets.from_labels(self.split.y, N_POOL, random_state=seed)
 
     def quality(self, model):
-        """Give the mAP on questions that were not learned from."""
+        """Return the mAP on unseen questions."""
         return evaluate_retrieval(model, self.split.X_test, self.split.y_test).mean_average_precision
 
 
@@ -146,10 +144,10 @@ COLLECTIONS = {"materials": Materials, "banking77": Banking}
 
 
 def asked(name, collection, way, setting, seed, checkpoints):
-    """Ask and learn; give the quality at every checkpoint that the pool reaches."""
+    """Ask and learn; return the quality at every checkpoint within the size of the pool."""
     generator = np.random.default_rng([SEED, seed])
     X, pool = collection.X, generator.permutation(collection.pool)
-    turned = np.where(generator.random(len(pool)) < 0.5, 2, 1)  # which side the better object is on
+    turned = np.where(generator.random(len(pool)) < 0.5, 2, 1)  # the side of the preferred object
     shown = np.column_stack([pool[:, 0], *(pool[np.arange(len(pool)), side] for side in (turned, 3 - turned))])
     model = am.FactoredAROMA(**setting).fit_triplets(np.empty((0, 3), dtype=np.int64), X)
     left, n, found = np.arange(len(pool)), 0, []
@@ -166,36 +164,8 @@ def asked(name, collection, way, setting, seed, checkpoints):
     return found
 
 
-def asked_by_adapter(collection, way, seed, checkpoints):
-    """Ask with an adapter, and judge what it asks about by the intents."""
-    generator = np.random.default_rng([SEED, seed])
-    X, y = collection.X, np.asarray(collection.split.y)
-    adapter = am.search.Adapter(X, random_state=seed)
-    n, found = 0, []
-    for checkpoint in checkpoints:
-        while n < checkpoint:
-            n_now = min(AT_ONCE["banking77"], checkpoint - n)
-            if way == "Adapter.suggest":
-                comparisons = adapter.suggest(n_now)
-            else:
-                queries = generator.choice(len(y), n_now, replace=False)
-                near = [row[row != q][:10] for q, row in zip(queries, adapter.search(X[queries], 11).ids, strict=True)]
-                comparisons = [
-                    (q, *generator.choice(row, 2, replace=False)) for q, row in zip(queries, near, strict=True)
-                ]
-            for query, *two in comparisons:
-                good = [one for one in two if y[one] == y[query]]
-                adapter.judge(X[query], good=good, bad=[one for one in two if one not in good])
-            n += n_now
-        found.append([n, float(collection.quality(adapter))])
-    return found
-
-
 def compute(name, way, seed):
-    """Choose the setting by random asking on the validation part, then ask and measure on the test part."""
-    if way in ADAPTER_WAYS:
-        found = asked_by_adapter(COLLECTIONS[name](seed, False), way, seed, CHECKPOINTS)
-        return {"collection": name, "way": way, "seed": seed, "setting": {}, "found": found}
+    """Choose the setting by random asking on validation data, then ask and measure on test data."""
     inside = COLLECTIONS[name](seed, True)
     last = CHECKPOINTS[-1:]
     tried = [asked(name, inside, "random", setting, seed, last)[-1][1] for setting in SETTINGS[name]]
@@ -211,20 +181,19 @@ def cells():
         fixed = [am.__version__, SEED, SETTINGS[name], AT_ONCE[name], N_LOOKED_AT[name], N_POOL, N_VALIDATION]
         return named(NAME, *fixed, CHECKPOINTS, MORE, name, way, seed)
 
-    ways = {"materials": tuple(WAYS), "banking77": (*WAYS, *ADAPTER_WAYS)}
     return {
         name_of(name, way, seed): (compute, name, way, seed)
         for name in COLLECTIONS
-        for way in ways[name]
+        for way in WAYS
         for seed in SEEDS[name]
     }
 
 
-# -- what was found ---------------------------------------------------------------------------------------------------
+# -- results ----------------------------------------------------------------------------------------------------------
 
 
 def needed(ns, curve, quality):
-    """Give how many judgements a curve needs for a quality: between checkpoints, by the best so far; inf if never."""
+    """Return the judgements that a curve needs for a quality, by linear interpolation; inf if it is not reached."""
     best = np.maximum.accumulate(curve)
     if best[-1] < quality:
         return np.inf
@@ -236,7 +205,7 @@ def needed(ns, curve, quality):
 
 
 def factor(ours, theirs, n):
-    """Give how many times n the others need for what we reach with n, and what 16 and 84 % of resampled seeds give."""
+    """Return the ratio of judgements that others need for our quality at n, with quantiles over resampled seeds."""
     (our_ns, our_curves), (their_ns, their_curves) = ours, theirs
     place, generator = our_ns.index(n), np.random.default_rng(SEED)
 
@@ -244,35 +213,34 @@ def factor(ours, theirs, n):
         return needed(their_ns, their_curves[rows].mean(axis=0), our_curves[rows, place].mean()) / n
 
     seeds = len(our_curves)
-    drawn = [one(generator.integers(seeds, size=seeds)) for _ in range(N_RESAMPLED)]
-    low, high = np.quantile(drawn, [0.16, 0.84], method="inverted_cdf")
+    resampled = [one(generator.integers(seeds, size=seeds)) for _ in range(N_RESAMPLED)]
+    low, high = np.quantile(resampled, [0.16, 0.84], method="inverted_cdf")
     return {"factor": one(np.arange(seeds)), "low": float(low), "high": float(high), "most": their_ns[-1] / n}
 
 
 def summary(results):
-    """Give the curves of all seeds, and the factors of all ways against `suggest_comparisons`."""
+    """Return the curves of all seeds, and the factors of all strategies against `suggest_comparisons`."""
     curves, settings = {}, {}
     for r in results:
         ns, values = zip(*r["found"], strict=True)
         one = curves.setdefault(r["collection"], {}).setdefault(r["way"], {"n": list(ns), "quality": []})
         one["quality"].append(list(values))
-        if r["setting"] and r["way"] == "random":
+        if r["way"] == "random":
             settings.setdefault(r["collection"], []).append(r["setting"])
     factors = {}
     for name, ways in curves.items():
         arrays = {way: (one["n"], np.array(one["quality"])) for way, one in ways.items()}
         for way in arrays:
-            rival = "Adapter.suggest" if way in ADAPTER_WAYS else "suggest_comparisons"
-            if way != rival:
-                at = [n for n in AT if n in arrays[rival][0]]
-                tested = {str(n): factor(arrays[rival], arrays[way], n) for n in at}
+            if way != OURS:
+                at = [n for n in AT if n in arrays[OURS][0]]
+                tested = {str(n): factor(arrays[OURS], arrays[way], n) for n in at}
                 factors.setdefault(name, {})[way] = tested
     people = [r["people"] for r in results if "people" in r]
     return {"curves": curves, "settings": settings, "factors": factors, "people": people[0] if people else None}
 
 
 def told(one):
-    """Tell a factor with what resampled seeds give."""
+    """Format a factor with its quantiles."""
 
     def number(value):
         return f"{value:.1f}" if np.isfinite(value) else f"over {one['most']:.0f}"
@@ -283,7 +251,7 @@ def told(one):
 
 
 def section(found):
-    """Write the part of the page."""
+    """Return the section of the page."""
     n = str(AT[-2])
     factors = {name: {way: at[n] for way, at in ways.items() if n in at} for name, ways in found["factors"].items()}
     by_chance = {name: ways["random"]["factor"] for name, ways in factors.items()}
@@ -293,38 +261,25 @@ def section(found):
         for name, ways in factors.items()
         if ways["smallest margin"]["low"] <= 1 <= ways["smallest margin"]["high"]
     ]
-    adapters = factors.get("banking77", {}).get("Adapter, random")
     lines = [
-        f"**Does it pay to choose which comparison to ask? {'Yes' if reached else 'Less than hoped'}:** for what "
-        f"`suggest_comparisons` reaches with {int(n):,} judgements, random asking needs "
+        f"**Does it pay to choose which comparison to ask? {'Yes' if reached else 'Less than the target'}:** for the "
+        f"quality of `suggest_comparisons` after {int(n):,} judgements, random asking needs "
         + " and ".join(f"{told(ways['random'])} times as many ({TITLES[name]})" for name, ways in factors.items())
-        + f"; the aim of 2 is {'reached' if reached else 'not reached'}. For what it reaches with {AT[-1]:,} they are "
+        + f"; the target of 2 is {'reached' if reached else 'not reached'}. For its quality after {AT[-1]:,} it needs "
         + " and ".join(told(ways["random"][str(AT[-1])]) for ways in found["factors"].values())
-        + " times as many. Asking where the margin is smallest needs "
+        + " times as many. Asking for the smallest margin needs "
         + " and ".join(f"{told(ways['smallest margin'])} times as many" for ways in factors.values())
-        + (
-            "; so the standard deviation of the margin adds nothing that could be told from chance on "
-            + " and ".join(same)
-            if same
-            else ""
-        )
-        + "."
-        + (
-            f" `Adapter.suggest` {'pays as well' if adapters['low'] > 1 else 'does not pay'}: objects at random, each "
-            f"with two of its ten nearest, need {told(adapters)} times as many."
-            if adapters
-            else ""
-        ),
+        + ("; the standard deviation of the margin has no significant effect on " + " and ".join(same) if same else "")
+        + ".",
         "",
-        "In brackets what 16 % and 84 % of resampled seeds stay under. f-AROMA starts from the inner product, asks "
+        "In brackets the 16 % and 84 % quantiles over resampled seeds. f-AROMA starts from the inner product, asks for "
         + " or ".join(f"{AT_ONCE[name]} ({TITLES[name]})" for name in factors)
-        + " at",
-        "a time, and the setting is the one that is best for random asking on a validation part.",
+        + " judgements at a time, with the setting that is best for random asking on validation data.",
     ]
     if found["people"] is not None:
         lines.append(
-            f"Of all votes on the materials {100 * found['people']:.1f} % are those of the majority, the most that any "
-            "prediction could agree with."
+            f"The majority has {100 * found['people']:.1f} % of all votes on the materials, the upper limit of any "
+            "prediction."
         )
     for name, ways in found["curves"].items():
         quality = {way: dict(zip(one["n"], np.array(one["quality"]).T, strict=True)) for way, one in ways.items()}
@@ -342,14 +297,13 @@ def section(found):
 
 
 def draw(found, folder):
-    """Draw quality against judgements."""
+    """Plot quality against judgements."""
     figure, axes = study.panels(len(found["curves"]), width=5.4, height=4.0)
     for axis, (name, ways) in zip(axes, found["curves"].items(), strict=True):
         for number, (way, one) in enumerate(ways.items()):
             values = np.array(one["quality"])[:, 1:]
             mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
-            style = ":" if way in ADAPTER_WAYS else "-"
-            axis.plot(one["n"][1:], mean, style, color=f"C{number}", label=way, linewidth=1.4)
+            axis.plot(one["n"][1:], mean, color=f"C{number}", label=way, linewidth=1.4)
             axis.fill_between(one["n"][1:], mean - error, mean + error, color=f"C{number}", alpha=0.15, linewidth=0)
         axis.set(xscale="log", xlabel="judgements", ylabel=MEASURE[name], title=TITLES[name])
     axes[-1].legend(frameon=False, fontsize=7.5)

@@ -124,7 +124,7 @@ BASES = {"tf-idf": "tf-idf cosine", "LSA": "LSA cosine"}
 
 
 def stemmed(text):
-    """Give the terms of a text without stop words, plurals as singulars (Harman's S stemmer)."""
+    """Return the terms of a text without stop words, plurals as singulars (Harman's S stemmer)."""
     words = (word for word in re.findall(r"\w\w+", text.lower()) if word not in ENGLISH_STOP_WORDS)
     return [_singular(word) for word in words]
 
@@ -180,7 +180,7 @@ class Training:
         self.queries, self.gains = queries, collection().gains
 
     def triplets(self):
-        """Give triplets of the judgements, as the library makes them."""
+        """Return triplets of the judgements, as the library makes them."""
         judged = {int(q): {int(p): self.gains[q, p] for p in np.flatnonzero(self.gains[q])} for q in self.queries}
         found = am.triplets.from_qrels(judged, *self.gains.shape, n_judged=N_JUDGED, n_drawn=N_DRAWN, random_state=SEED)
         return found.triplets
@@ -194,7 +194,7 @@ def dense(scores):
 
 
 def measured(scores, gains):
-    """Give nDCG@10 and the average precision of each query."""
+    """Return nDCG@10 and the average precision of each query."""
     ndcg, average = [], []
     discounts = 1 / np.log2(np.arange(K) + 2)
     for row, gain in zip(scores, gains, strict=True):
@@ -238,11 +238,11 @@ def cells():
     }
 
 
-# -- what was found ---------------------------------------------------------------------------------------------------
+# -- results ----------------------------------------------------------------------------------------------------------
 
 
 def summary(results):
-    """Give for each method the means of the folds, what was chosen, and tests against the bases, paired by query."""
+    """Return for each method the means of the folds, what was chosen, and tests against the bases, paired by query."""
     found = {}
     per_query = {}
     for method in METHODS:
@@ -262,7 +262,7 @@ def summary(results):
 
 
 def section(found):
-    """Write the part of the page."""
+    """Return the section of the page."""
     methods = found["methods"]
     ours = "d-AROMA from the cosine"
 
@@ -307,7 +307,7 @@ def section(found):
 
 
 def draw(found, folder):
-    """Draw nDCG@10 of all methods with its standard error."""
+    """Plot nDCG@10 of all methods with its standard error."""
     figure, (axis,) = study.panels(1, width=7.5, height=3.4)
     methods = list(found["methods"])[::-1]
     means = [mean_over_splits(found["methods"][m]["folds"]["nDCG@10"]) for m in methods]

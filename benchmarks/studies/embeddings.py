@@ -68,7 +68,7 @@ def online(learner):
 
 
 def each(name, values):
-    """Give settings of one parameter, each from the cosine and from four times the cosine."""
+    """Return settings of one parameter, each from the cosine and from four times the cosine."""
     return [{name: value, "init": init} for value in values for init in (1.0, 4.0)]
 
 
@@ -145,7 +145,7 @@ def cells():
 
 
 def summary(results):
-    """Give for each number of triplets and method the measures of all splits, and tests against the query adapter."""
+    """Return for each number of triplets and method the measures of all splits, and tests against the query adapter."""
     flat = [{"n": n, "method": r["method"], "found": found} for r in results for n, found in r["at"].items()]
     at = gathered(flat, "n", "method")
     settings = {}
@@ -162,7 +162,7 @@ def summary(results):
 
 
 def section(found):
-    """Write the part of the page."""
+    """Return the section of the page."""
     last = list(found["at"])[-1]
     full, few = found["at"][last], next(iter(found["at"]))
 
@@ -219,7 +219,7 @@ def section(found):
 
 
 def draw(found, folder):
-    """Draw mAP against the number of triplets, and against the time to learn."""
+    """Plot mAP against the number of triplets, and against the time to learn."""
     figure, (left, right) = study.panels(2, width=5.4, height=3.8)
     at = found["at"]
     last = list(at)[-1]

@@ -38,7 +38,7 @@ BOUND = 0.03
 
 
 def best_scale(ratios):
-    """Give the c that makes what happened most likely, of margins over standard deviations."""
+    """Return the c that makes what happened most likely, of margins over standard deviations."""
     found = minimize_scalar(lambda log_c: -norm.logcdf(ratios / np.exp(log_c)).sum(), bounds=(-7, 7), method="bounded")
     return float(np.exp(found.x))
 
@@ -100,7 +100,7 @@ def cells():
 
 
 def summary(results):
-    """Give for each collection, learner and number of triplets the measures of all splits, and mean curves."""
+    """Return for each collection, learner and number of triplets the measures of all splits, and mean curves."""
     curves = {}
     for r in results:
         here = curves.setdefault(r["collection"], {}).setdefault(r["learner"], {}).setdefault(str(r["n_learned"]), {})
@@ -117,7 +117,7 @@ def summary(results):
 
 
 def flat(found):
-    """Give all cells as a list of names and measures."""
+    """Return all cells as a list of names and measures."""
     return [
         (name, learner, n, measures)
         for name, learners in found["cells"].items()
@@ -127,7 +127,7 @@ def flat(found):
 
 
 def section(found):
-    """Write the part of the page."""
+    """Return the section of the page."""
     cells_found = flat(found)
 
     def span(way):
@@ -177,7 +177,7 @@ def section(found):
 
 
 def draw(found, folder):
-    """Draw what came true against what was told, for each way to make a probability."""
+    """Plot what came true against what was told, for each way to make a probability."""
     figure, axes = study.panels(len(WAYS), width=3.8, height=4.3)
     for axis, way in zip(axes, WAYS, strict=True):
         axis.plot([0.5, 1], [0.5, 1], color="#777777", linewidth=0.8)

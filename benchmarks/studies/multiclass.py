@@ -184,11 +184,11 @@ def cells():
     }
 
 
-# -- what was found ---------------------------------------------------------------------------------------------------
+# -- results ----------------------------------------------------------------------------------------------------------
 
 
 def summary(results):
-    """Give for each method the measures of all splits, the mistakes along the pass, and tests."""
+    """Return for each method the measures of all splits, the mistakes along the pass, and tests."""
     methods = gathered(results, "method")
     ratio = results[0]["test_ratio"]
     tests = {}
@@ -208,14 +208,14 @@ def summary(results):
 
 
 def against(test):
-    """Tell a difference and whether it could be chance."""
+    """Format a difference and whether it could be chance."""
     difference, p = test
     word = "the same within chance" if p > 0.05 else "more" if difference > 0 else "less"
     return f"{word}: {difference:+.3f}, {p_value(p)}"
 
 
 def section(found):
-    """Write the part of the page."""
+    """Return the section of the page."""
     methods, tests = found["methods"], found["tests"]
 
     def mean(name, measure="accuracy"):
@@ -253,7 +253,7 @@ def section(found):
 
 
 def draw(found, folder):
-    """Draw the mistakes along the pass, and the accuracy after it."""
+    """Plot the mistakes along the pass, and the accuracy after it."""
     figure, (left, right) = study.panels(2)
     online = [name for name in METHODS if name not in AT_ONCE_METHODS]
     shares = np.arange(1, N_POINTS + 1) / N_POINTS * found["n_rows"]

@@ -114,7 +114,7 @@ def captions(split, n_pairs):
 
 
 def vectors(found):
-    """Give the rows of queries and of objects for each part; terms and weights come from the pairs that teach."""
+    """Return the rows of queries and of objects for each part; terms and weights come from the pairs that teach."""
     rows = []
     for side, n_terms in enumerate(N_TERMS.values()):
         terms = TfidfVectorizer(max_features=n_terms, sublinear_tf=True).fit([pair[side] for pair in found.train])
@@ -124,7 +124,7 @@ def vectors(found):
 
 
 def drawn(n_pairs, generator):
-    """Give triplets of every pair in turn, with any other object."""
+    """Return triplets of every pair in turn, with any other object."""
     own = np.resize(generator.permutation(n_pairs), N_TRIPLETS)
     other = (own + generator.integers(1, n_pairs, size=N_TRIPLETS)) % n_pairs
     return np.column_stack([own, own, other])
@@ -183,11 +183,11 @@ def cells():
     }
 
 
-# -- what was found ---------------------------------------------------------------------------------------------------
+# -- results ----------------------------------------------------------------------------------------------------------
 
 
 def summary(results):
-    """Give for each number of pairs and method the measures of all splits, what was chosen, and tests against ridge."""
+    """Return the measures of all splits by number of pairs and method, the chosen settings, and tests against ridge."""
     n_test, most = results[0]["n_test"], max(r["n_pairs"] for r in results)
     at = gathered(sorted(results, key=lambda r: r["n_pairs"]), "n_pairs", "method")
     settings = {}
@@ -208,7 +208,7 @@ def summary(results):
 
 
 def section(found):
-    """Write the part of the page."""
+    """Return the section of the page."""
     most, at = found["most"], found["at"]
     full, tests = at[most], found["tests"][most]
 
@@ -255,7 +255,7 @@ def section(found):
 
 
 def draw(found, folder):
-    """Draw the MRR against the number of pairs."""
+    """Plot the MRR against the number of pairs."""
     figure, (axis,) = study.panels(1, width=6.5, height=3.8)
     pairs = [int(n) for n in found["at"]]
     for number, name in enumerate(MAPS):
