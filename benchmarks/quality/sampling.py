@@ -26,7 +26,7 @@ def uniform(X, y, generator):
 
 
 def balanced(X, y, generator):
-    """Plot classes before rows, those of the queries and of the other objects."""
+    """Sample classes before rows, for queries and for negatives."""
     classes, counts = np.unique(y, return_inverse=True, return_counts=True)[1:]
     order, starts = np.argsort(classes, kind="stable"), np.cumsum(counts) - counts
     of_query = generator.choice(np.flatnonzero(counts > 1), N_TRIPLETS)
