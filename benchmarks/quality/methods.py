@@ -18,6 +18,10 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 
 import aromatch as am
+from aromatch.learners.embedding.projection import moment_map
+from aromatch.learners.embedding.refinement import Settings, refine
+from aromatch.learners.embedding.spectral import spectral_map
+from aromatch.learners.embedding.training_set import TrainingSet
 
 N_SETTINGS = 6
 # Triplets of the validation part that the choice is made with.
@@ -99,47 +103,59 @@ def averaged(X, y, triplets, r):
     return Embedded(lambda Q: Q @ mean, dense)
 
 
-def moment(X, y, triplets, **setting):
-    return am.MomentAROMA(**setting).fit_triplets(triplets, X)
+def moment(X, y, triplets, r):
+    return am.MomentAROMA(r, alpha_schedule="inverse").fit_triplets(triplets, X)
 
 
 def moment_chosen(X, y, triplets):
-    return moment(X, y, triplets, lam="auto")
+    return am.MomentAROMA("auto").fit_triplets(triplets, X)
 
 
 def moment_denoised(X, y, triplets):
-    return moment(X, y, triplets, lam="auto", denoise=True)
+    return am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X)
+
+
+def mapped(L, power):
+    """Score by inner products of ``L'x`` divided by a power of its norm."""
+    return Embedded(lambda X: (Z := X @ L) / np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-300) ** power)
 
 
 def moment_projected(X, y, triplets, normalize):
-    return moment_denoised(X, y, triplets).project(normalize=normalize)
+    return mapped(moment_denoised(X, y, triplets).project().components_.T, normalize)
 
 
-def moment_refined(X, y, triplets, temperature="auto", n_steps="auto"):
-    nearby = moment_denoised(X, y, triplets).project(rank=RANK, normalize=0.7)
-    return nearby.refine(triplets, X, temperature=temperature, n_steps=n_steps)
+def refined(method, X, triplets, temperature, n_steps):
+    """Refine the map of a method with given settings."""
+    training = TrainingSet.read(triplets, X, X, None)
+    L, _ = method(training, RANK, None) or moment_map(training, RANK, None)
+    settings, generator = Settings(temperature, n_steps), np.random.default_rng(0)
+    return mapped(refine(L, None, training, 0.7, generator, settings=settings).L, 0.7)
+
+
+def moment_refined(X, y, triplets, temperature=None, n_steps=None):
+    if temperature is None:
+        return am.TripletEmbedding("moment", RANK, random_state=0).fit_triplets(triplets, X)
+    return refined(moment_map, X, triplets, temperature, n_steps)
 
 
 def spectral(X, y, triplets, normalize=0.7):
-    try:
-        return am.spectral_projection(triplets, X, normalize=normalize)
-    except am.exceptions.NoSignalError:
-        return moment_denoised(X, y, triplets).project(rank=RANK, normalize=normalize)
+    training = TrainingSet.read(triplets, X, X, None)
+    return mapped((spectral_map(training, RANK, None) or moment_map(training, RANK, None))[0], normalize)
 
 
-def spectral_refined(X, y, triplets, temperature="auto", n_steps="auto"):
-    return spectral(X, y, triplets).refine(triplets, X, temperature=temperature, n_steps=n_steps)
+def spectral_refined(X, y, triplets, temperature, n_steps):
+    return refined(spectral_map, X, triplets, temperature, n_steps)
 
 
 def best(X, y, triplets):
-    return am.best_projection(triplets, X, rank=RANK)
+    return am.TripletEmbedding("linear", RANK, random_state=0).fit_triplets(triplets, X)
 
 
 # -- from labels ------------------------------------------------------------------------------------------------------
 
 
 def moment_of_labels(X, y, triplets, normalize):
-    return am.MomentAROMA("auto").fit(X, y).project(rank=len(set(y)) - 1, normalize=normalize)
+    return mapped(am.MomentAROMA("auto").fit(X, y).project(len(set(y)) - 1).components_.T, normalize)
 
 
 def lda(X, y, triplets, shrinkage, cosine):

@@ -124,8 +124,8 @@ def part_of(results, name):
             )
             told.append(f"{method} {' and '.join(gaps)}")
         parts.append(
-            f"Along a stream, with one r for all of it, less {CLOSED_FORM}, which chooses lam anew for every number of "
-            f"triplets, in P@10 and mAP: {'; '.join(told)}."
+            f"Along a stream, with one r for all of it, less {CLOSED_FORM}, which chooses alpha anew for every number "
+            f"of triplets, in P@10 and mAP: {'; '.join(told)}."
         )
     for ours in (method for method in OURS if method in from_triplets):
         told = []
@@ -226,13 +226,14 @@ by what they tell of the classes of the training part, as in the paper, for all 
 labels are there to compare with: they see the class of every row. Seconds are of the first split, until the model can
 score, on one thread with nothing beside it.
 
-`MomentAROMA` chooses its lam by itself, `MomentAROMA r` has `r=...` instead, `denoised` is
-`MomentAROMA("auto", denoise=True)` and `projected` its `project(normalize=...)`. `refined` is
-`project(rank={RANK}, normalize=0.7).refine(triplets, X, ...)` of the same with what was chosen here, `in 50 steps` with
-the temperature alone, and `refined by default` with what it chooses by itself. `spectral` is
-`spectral_projection(triplets, X)`, and its `refined` the same from there; where nothing stands out of the triplets, it
-is the projection of `MomentAROMA`. `best projection` is `best_projection(triplets, X)`, which has no settings. The rank
-and the 0.7, and the constants inside `refine`, were found on validation parts of these collections and on made-up ones.
+`MomentAROMA` chooses its alpha by itself, `MomentAROMA r` has `alpha=r` with `alpha_schedule="inverse"` instead,
+`denoised` is `MomentAROMA("auto", denoise=True)` and `projected` its `project()`, with rows divided by a power of their
+norm. `refined` is the moment method of `TripletEmbedding` with the temperature and the number of steps chosen here,
+`in 50 steps` with the temperature alone, and `refined by default` with its own choice. `spectral` is the spectral
+method before refinement, and its `refined` the same after it; without components above the noise level it is the
+projection of `MomentAROMA`. `best projection` is `TripletEmbedding("linear")`, which has no settings. The {RANK}
+components, the power 0.7 and the constants of the refinement were found on validation parts of these collections and on
+synthetic ones.
 
 Models in torch map rows to {RANK} numbers too: two linear towers or one for both sides, with a softmax over the objects
 of a batch or a margin.

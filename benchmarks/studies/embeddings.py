@@ -73,7 +73,7 @@ def each(name, values):
 
 
 def best(X, y, triplets):
-    return am.best_projection(triplets, X)
+    return am.TripletEmbedding("linear", random_state=0).fit_triplets(triplets, X)
 
 
 def sized_lda(X, y, triplets, **setting):

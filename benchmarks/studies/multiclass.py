@@ -106,7 +106,7 @@ class AtOnce:
         objects, others = np.eye(self.n_classes), np.arange(1, self.n_classes)
         rows = np.repeat(np.arange(len(y)), len(others))
         triplets = np.column_stack([rows, y[rows], (y[:, np.newaxis] + others).ravel() % self.n_classes])
-        model = am.MomentAROMA(**self.setting).fit_triplets(triplets, X, objects)
+        model = am.MomentAROMA(self.setting["lam"]).fit_triplets(triplets, X, objects)
         self.scores = lambda Q: model.similarity(Q, objects)
 
 

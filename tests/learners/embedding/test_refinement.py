@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize
 import aromatch as am
 from aromatch.learners.embedding import refinement, training_set
 from aromatch.learners.embedding.projection import moment_map, psd_factor
-from aromatch.learners.embedding.refinement import Batch, loss_and_gradient
+from aromatch.learners.embedding.refinement import Batch, Settings, loss_and_gradient
 from aromatch.learners.embedding.training_set import ScaledSet, Side, TrainingSet, ValidationSet
 from grouped_rows import groups, quality
 
@@ -78,21 +78,16 @@ def training_of(X, triplets, P=None, sample_weight=None):
     return TrainingSet.read(triplets, X, X if P is None else P, sample_weight)
 
 
-def refine(training, maps=None, seed=0, power=0.7):
+def refine(training, maps=None, seed=0, settings=refinement._DEFAULT):
     """The map before and after refinement; started from the moment method unless maps are given."""
     L, L_train = maps or moment_map(training, 128, None)
-    return L, refinement.refine(L, L_train, training, power, np.random.default_rng(seed), verbose=False).L
+    return L, refinement.refine(L, L_train, training, 0.7, np.random.default_rng(seed), settings=settings).L
 
 
 def plain_maps(triplets, X):
     """The maps of `MomentAROMA` without denoising."""
     solution = am.MomentAROMA("auto").fit_triplets(triplets, X)._solution
     return psd_factor(solution.W, None), psd_factor(solution.W_train, None)
-
-
-def fixed(monkeypatch, temperature, n_steps):
-    """Refine without a choice: with these settings, from the map alone."""
-    monkeypatch.setattr(refinement, "_DEFAULT", refinement._Choice(temperature, n_steps))
 
 
 def mapped_quality(L, X_test, y_test, power=0.7):
@@ -104,14 +99,13 @@ def mapped_quality(L, X_test, y_test, power=0.7):
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("is_chosen", [True, False])
-def test_unseen_rows_are_ranked_better(is_chosen, container, monkeypatch):
+def test_unseen_rows_are_ranked_better(is_chosen, container):
     X, y, X_test, y_test = groups(**SPREAD)
     training = training_of(container(X), am.triplets.from_labels(y, 30_000, random_state=0))
     maps = moment_map(training, 128, None)
     if not is_chosen:
-        fixed(monkeypatch, 0.1, 50)
         maps = maps[0], None
-    before, after = refine(training, maps)
+    before, after = refine(training, maps, settings=Settings(0.1, 50))
     assert mapped_quality(after, X_test, y_test) > mapped_quality(before, X_test, y_test) + 0.01
     assert after.shape == before.shape
 
@@ -124,44 +118,43 @@ def test_queries_and_objects_of_two_collections():
     assert mapped_quality(after, X_test, y_test) > mapped_quality(before, X_test, y_test) + 0.01
 
 
-def test_the_same_seed_gives_the_same_bits(monkeypatch):
+def test_the_same_seed_gives_the_same_bits():
     X, y, _, _ = groups(n_rows=1_500)
     training = training_of(X, am.triplets.from_labels(y, 30_000, random_state=0))
-    fixed(monkeypatch, 0.1, 5)
     maps = moment_map(training, 128, None)[0], None
-    (L, first), (_, second), (_, other) = (refine(training, maps, seed) for seed in (0, 0, 1))
+    (L, first), (_, second), (_, other) = (
+        refine(training, maps, seed, settings=Settings(0.1, 5)) for seed in (0, 0, 1)
+    )
     np.testing.assert_array_equal(maps[0], L)
     np.testing.assert_array_equal(first, second)
     assert np.abs(first - other).max() > 1e-6
     assert np.abs(first - L).max() > 1e-3 * np.abs(L).max()
 
 
-def test_rows_in_no_triplet_the_order_of_rows_and_their_dtype_make_no_difference(monkeypatch):
+def test_rows_in_no_triplet_the_order_of_rows_and_their_dtype_make_no_difference():
     X, y, _, _ = groups(n_rows=300)
     X = np.round(8 * X)
     triplets = am.triplets.from_labels(y, 8_000, random_state=0)
-    fixed(monkeypatch, 0.1, 10)
     training = training_of(X, triplets)
     maps = moment_map(training, 128, None)[0], None
-    expected = refine(training, maps)[1]
+    expected = refine(training, maps, settings=Settings(0.1, 10))[1]
     expected = X @ expected @ expected.T @ X.T
     more = np.full((700, X.shape[1]), 1e3)
     positions = np.sort(np.random.default_rng(0).choice(700, 300, replace=False))
     more[positions] = X
     for rows in (more, more.astype(np.float32), sparse.csr_array(more), more.astype(object), more.astype(np.int16)):
-        found = refine(training_of(rows, positions[triplets]), maps)[1]
+        found = refine(training_of(rows, positions[triplets]), maps, settings=Settings(0.1, 10))[1]
         np.testing.assert_allclose(X @ found @ found.T @ X.T, expected, atol=0.01 * np.abs(expected).max())
 
 
-def test_units_of_features_do_not_matter(monkeypatch):
+def test_units_of_features_do_not_matter():
     X, y, X_test, _ = groups(n_rows=600)
     triplets = am.triplets.from_labels(y, 12_000, random_state=0)
-    fixed(monkeypatch, 0.1, 20)
     units = 2.0 ** np.random.default_rng(0).integers(-6, 7, size=X.shape[1])
     training = training_of(X, triplets)
     L = moment_map(training, 128, None)[0]
-    found = refine(training, (L, None))[1]
-    in_units = refine(training_of(X * units, triplets), (L / units[:, np.newaxis], None))[1]
+    found = refine(training, (L, None), settings=Settings(0.1, 20))[1]
+    in_units = refine(training_of(X * units, triplets), (L / units[:, np.newaxis], None), settings=Settings(0.1, 20))[1]
     expected = X_test @ found
     np.testing.assert_allclose(
         (X_test * units) @ in_units @ in_units.T @ (X_test * units).T,
@@ -189,7 +182,7 @@ def test_no_triplets_and_an_empty_map_leave_the_map_unchanged():
     assert refine(training, (np.empty((40, 0)), None))[1].shape == (40, 0)
 
 
-def test_no_step_is_taken_that_does_not_improve_validation_rows(monkeypatch):
+def test_no_step_is_taken_that_does_not_improve_validation_rows():
     # Groups that are unrelated to the rows: memorizing them does not help unseen rows.
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(800, 200)), np.arange(800) % 8
@@ -197,8 +190,7 @@ def test_no_step_is_taken_that_does_not_improve_validation_rows(monkeypatch):
     training, maps = training_of(X, triplets), plain_maps(triplets, X)
     before, after = refine(training, maps)
     np.testing.assert_array_equal(after, before)
-    fixed(monkeypatch, 0.1, 400)
-    memorized = refine(training, (maps[0], None))[1]
+    memorized = refine(training, (maps[0], None), settings=Settings(0.1, 400))[1]
     assert mapped_quality(memorized, X, y) > mapped_quality(before, X, y) + 0.05
 
 
@@ -322,19 +314,20 @@ def test_validation_rows_are_taken_from_the_whole_collection(monkeypatch):
     np.testing.assert_array_equal(found.positive.sum(axis=1), 9)
 
 
-def test_triplets_without_weight_or_difference_are_ignored(monkeypatch):
+def test_triplets_without_weight_or_difference_are_ignored():
     X, y, _, _ = groups(n_rows=300)
     triplets = am.triplets.from_labels(y, 8_000, random_state=0)
-    fixed(monkeypatch, 0.1, 5)
     training = training_of(X, triplets)
     maps = moment_map(training, 128, None)[0], None
-    expected = refine(training, maps)[1]
+    expected = refine(training, maps, settings=Settings(0.1, 5))[1]
     others = np.random.default_rng(0).integers(300, size=(2_000, 3))
     weights = np.append(np.ones(8_000), np.zeros(2_000))
     more = training_of(X, np.concatenate([triplets, others]), sample_weight=weights)
-    np.testing.assert_array_equal(refine(more, maps)[1], expected)
+    np.testing.assert_array_equal(refine(more, maps, settings=Settings(0.1, 5))[1], expected)
     others[:, 2] = others[:, 1]
-    np.testing.assert_array_equal(refine(training_of(X, np.concatenate([triplets, others])), maps)[1], expected)
+    np.testing.assert_array_equal(
+        refine(training_of(X, np.concatenate([triplets, others])), maps, settings=Settings(0.1, 5))[1], expected
+    )
 
 
 def test_components_are_orthogonal_the_largest_first():
@@ -368,8 +361,7 @@ def test_the_result_is_the_mean_of_the_last_quarter_of_the_steps(monkeypatch):
     taken = []
     steps = refinement.adam
     monkeypatch.setattr(refinement, "adam", lambda *args: (taken.append(L) or L for L in steps(*args)))
-    fixed(monkeypatch, 0.2, 9)
-    found = refine(training_of(X, triplets), (L, None))[1]
+    found = refine(training_of(X, triplets), (L, None), settings=Settings(0.2, 9))[1]
     expected = np.mean(taken[7:], axis=0) * np.abs(L).mean(axis=1, keepdims=True)
     assert len(taken) == 9
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, rtol=1e-4, atol=1e-6)

@@ -51,13 +51,15 @@ _NUMBERS_OF_STEPS = (50, 100, 200, 400)
 _N_ERRORS = 1.5
 
 
-class _Choice(NamedTuple):
+class Settings(NamedTuple):
+    """Settings of the descent."""
+
     temperature: float
     n_steps: int
 
 
 # Without validation rows.
-_DEFAULT = _Choice(0.2, 100)
+_DEFAULT = Settings(0.2, 100)
 
 
 class Refined(NamedTuple):
@@ -84,12 +86,13 @@ def refine(
     power: float,
     generator: np.random.Generator,
     *,
-    verbose: bool,
+    settings: Settings = _DEFAULT,
+    verbose: bool = False,
 ) -> Refined:
     """Refine a map, or return it as it is if validation rows do not improve.
 
-    Scores divide by `power` of the norms. `L_train` is the map fitted without validation rows; without it, default
-    settings are used.
+    Scores divide by `power` of the norms. Settings are chosen for `L_train`, the map fitted without validation rows;
+    `settings` are used without it.
     """
     scales = np.abs(L).mean(axis=1, keepdims=True) if L.size else np.zeros((len(L), 1))
     scales[scales < _NEGLIGIBLE * scales.max()] = 0
@@ -98,7 +101,7 @@ def refine(
     scaled = training.scaled(scales.ravel())
     validation, training_part = ValidationSet.of(scaled), scaled.training_part()
     with progress_bar("refining", (len(_TEMPERATURES) + 1) * _NUMBERS_OF_STEPS[-1], enabled=verbose) as advance:
-        choice: _Choice | None = _DEFAULT
+        choice: Settings | None = settings
         log_ranks = None
         if L_train is not None and validation is not None and len(training_part.triplets):
             start = _divided(L_train, scales)
@@ -117,7 +120,7 @@ def _choose(
     validation: ValidationSet,
     generator: np.random.Generator,
     advance: Callable[[int], None],
-) -> tuple[_Choice | None, Array]:
+) -> tuple[Settings | None, Array]:
     """Return the temperature and number of steps that rank validation positives best, and the log ranks of queries.
 
     The choice is None if no gain is significant.
@@ -131,7 +134,7 @@ def _choose(
             latest, done = mean_of_last_quarter(n_steps - done, n_steps, steps), n_steps
             found = validation.log_ranks(latest, power)
             if found.mean() < best.mean():
-                best, choice = found, _Choice(temperature, n_steps)
+                best, choice = found, Settings(temperature, n_steps)
             if found.mean() >= lowest:
                 break
             lowest = float(found.mean())
