@@ -36,7 +36,7 @@ def convinced(adapter):
     generator = np.random.default_rng(0)
     for _ in range(100):
         base, learned = generator.normal(size=(2, 6))
-        adapter._watch.judged(base, learned, base + learned > 0)
-        adapter._watch.learned()
-    assert adapter.blend_ > 0.9
+        adapter._monitor.add_judged(base, learned, base + learned > 0)
+        adapter._monitor.add_list()
+    assert adapter.correction_weight_ > 0.9
     return adapter

@@ -24,8 +24,8 @@ N_SKIPPED, SKIPPED_WEIGHT, N_RANDOM = 3, 0.1, 5
 STARTS = {"from the cosine": 4.0, "from zero": "zero"}
 POLICIES = {
     "greedy": {},
-    "Thompson, scale 0.03": {"explore": "thompson", "width": 0.03},
-    "Thompson, scale 0.1": {"explore": "thompson", "width": 0.1},
+    "Thompson, scale 0.03": {"explore": "thompson", "scale": 0.03},
+    "Thompson, scale 0.1": {"explore": "thompson", "scale": 0.1},
     "Thompson": {"explore": "thompson"},
     "UCB": {"explore": "ucb"},
 }
@@ -40,7 +40,7 @@ def compute(start, policy, seed, n_lists):
     X, y, query_labels = split.X, np.asarray(split.y)[objects], np.asarray(split.y)[queries]
     P = np.ascontiguousarray(X[objects])
     model = am.FactoredAROMA(1.0, init=STARTS[start]).fit_triplets(np.empty((0, 3), dtype=int), P)
-    index = am.search.Index(model, P)
+    index = am.Index(model, P)
     rewards = []
     for row, label in zip(queries, query_labels, strict=True):
         query = X[[row]]

@@ -107,7 +107,7 @@ class AdapterSearch:
     """The adapter with the methods that the loop calls."""
 
     def __init__(self, objects):
-        self.adapter = am.search.Adapter(objects, random_state=SEED)
+        self.adapter = am.Adapter(objects, random_state=SEED)
         self.judge, self.click, self.similarity = self.adapter.judge, self.adapter.click, self.adapter.similarity
 
     def search(self, query, k):
@@ -133,7 +133,7 @@ def compute(name, kind, seed, method):
         few = generator.choice(classes, round(SHARE_OF_CLASSES * len(classes)), replace=False)
         queried, tested = queried[np.isin(y[queried], few)], ~np.isin(split.y_test, few)
     searched = METHODS[method](X[objects])
-    baseline = am.search.Adapter(X[objects], random_state=SEED)
+    baseline = am.Adapter(X[objects], random_state=SEED)
     n = CHECKPOINTS[-1]
     order = np.concatenate([generator.permutation(queried) for _ in range(-(-n // len(queried)))])[:n]
     found = []
@@ -151,8 +151,8 @@ def compute(name, kind, seed, method):
     result = {"collection": name, "feedback": kind, "seed": seed, "method": method, "found": found}
     result["baseline"] = measured(baseline, split, tested)
     if method == "Adapter":
-        result["correction_weight"] = searched.adapter.blend_
-        result["diagnostics"] = [float(value) for value in searched.adapter.watched_]
+        result["correction_weight"] = searched.adapter.correction_weight_
+        result["diagnostics"] = [float(value) for value in searched.adapter.diagnostics_]
     return result
 
 

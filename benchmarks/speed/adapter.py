@@ -45,9 +45,9 @@ def judge_without_searching(adapter, generator, X, y):
     row = int(generator.integers(N_OBJECTS))
     ids = np.unique(np.append(generator.choice(np.flatnonzero(y == y[row]), 6), generator.integers(N_OBJECTS, size=4)))
     is_good, nearness = y[ids] == y[row], 0.5 + 0.1 * generator.random()
-    query = adapter._one_query(asked(generator, X, row))
-    adapter._judgements.add(query, -1, nearness, ids[is_good], ids[~is_good])
-    adapter._watch.learned()
+    query = adapter._as_query(asked(generator, X, row))
+    adapter._feedback.add(query, -1, nearness, ids[is_good], ids[~is_good])
+    adapter._monitor.add_list()
 
 
 def timed(adapter, generator, X, y):
@@ -59,8 +59,8 @@ def timed(adapter, generator, X, y):
         ids = adapter.search(query, K).ids[0]
         searched, is_good = time.perf_counter(), y[ids] == y[row]
         adapter.judge(query, ids[is_good], ids[~is_good])
-        judged, vector = time.perf_counter(), adapter.query_vector(query).T
-        blocks = [*adapter._objects.blocks(), *adapter._objects.blocks(), *adapter._judgements.queries.blocks()]
+        judged, vector = time.perf_counter(), adapter.transform(query).T
+        blocks = [*adapter._store.blocks(), *adapter._store.blocks(), *adapter._feedback.queries.blocks()]
         scan = time.perf_counter()
         for block in blocks:
             block.rows @ vector
@@ -77,9 +77,9 @@ def main():
         generator = np.random.default_rng(0)
         y = generator.integers(N_CLASSES, size=N_OBJECTS)
         X = rows(generator, y)
-        adapter = am.search.Adapter(X, random_state=0)
+        adapter = am.Adapter(X, random_state=0)
         for n in sorted(arguments.lists):
-            while len(adapter._judgements) < n:
+            while len(adapter._feedback) < n:
                 judge_without_searching(adapter, generator, X, y)
             search, judge, scan = timed(adapter, generator, X, y)
             print(

@@ -80,7 +80,7 @@ def moment(rows, train, lam, weight):
 
 
 def adapter(rows, train):
-    model = am.search.Adapter(rows.P, random_state=SEED)
+    model = am.Adapter(rows.P, random_state=SEED)
     base = cosine(rows, train)
     for query in train.queries:
         good = np.flatnonzero(train.gains[query] > 0)

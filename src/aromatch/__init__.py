@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from .learners import TripletEmbedding as TripletEmbedding
     from .learners import load as load
     from .learners import merge as merge
+    from .search import Adapter as Adapter
+    from .search import Index as Index
+    from .search import explain as explain
+    from .search import suggest_comparisons as suggest_comparisons
 
 __version__ = "0.1.0"
 
@@ -41,9 +45,13 @@ _SUBPACKAGES = ("datasets", "evaluation", "exceptions", "features", "learners", 
 _MODULES = {
     **{name: f"{__name__}.{name}" for name in _SUBPACKAGES},
     **{learner.name: learner.module for learner in _LEARNERS.values()},
+    "Adapter": "aromatch.search.adapter.adapter",
     "Fingerprint": "aromatch.learners.fingerprint",
+    "Index": "aromatch.search.index",
+    "explain": "aromatch.search",
     "load": "aromatch.learners.files",
     "merge": "aromatch.learners.moment.merging",
+    "suggest_comparisons": "aromatch.search.active",
 }
 __all__ = list(_MODULES)
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -22,6 +22,7 @@ from aromatch import datasets, evaluation, search, theory
 from aromatch.features import TextFeatures
 from aromatch.features.text import information_gain
 from aromatch.learners import hierarchy_from_dots
+from aromatch.search.adapter.adapter import load_adapter
 from aromatch.theory import matrix_normal as gaussian
 
 CASES = {}
@@ -562,7 +563,7 @@ def search_index(name, knows):
     make, data = TRIPLET_LEARNERS[name]
     Q, P, triplets = DATA[data]()
     model = make().fit_triplets(triplets[:120], Q, P)
-    index = search.Index(model, P[:35])
+    index = am.Index(model, P[:35])
     found = {}
 
     def note(prefix, **settings):
@@ -574,10 +575,9 @@ def search_index(name, knows):
     note("plain")
     if knows:
         note("thompson", explore="thompson", random_state=3)
-        note("ucb", explore="ucb", width=1.5)
-        drawn = search.query_vector(model, Q[:3], explore="thompson", width=0.5, random_state=4)
-        found["drawn_vector"] = drawn
-    found["query_vector"] = index.query_vector(Q[:3])
+        note("ucb", explore="ucb", scale=1.5)
+        found["drawn_vector"] = model.sample_transform(Q[:3], 0.5, random_state=4)
+    found["query_vector"] = model.transform(Q[:3])
     found["added"] = index.add(P[35:])
     index.remove([1, 4, 40])
     model.partial_fit_triplets(triplets[120:], Q, P)
@@ -616,14 +616,14 @@ def explain():
         model = make().fit_triplets(triplets, Q, P)
         names = [f"q{one}" for one in range(Q.shape[1])], [f"p{one}" for one in range(P.shape[1])]
         for top, given in ((4, {}), (6, {"query_names": names[0], "object_names": names[1]})):
-            told = search.explain(model, Q[[2]], P[[3]], top, **given)
+            told = am.explain(model, Q[[2]], P[[3]], top, **given)
             found[f"{name}-{top}.numbers"] = np.array([told.score, told.rest])
             rows = [[one.value, np.nan if one.std is None else one.std] for one in told.parts]
             found[f"{name}-{top}.parts"] = np.array(rows, dtype=float)
             features = [[str(one.query_feature), str(one.object_feature)] for one in told.parts]
             found[f"{name}-{top}.features"] = np.array(features)
     X, y = labelled(seed=12)
-    told = search.explain(am.MomentAROMA().fit(X, y).project(3), X[0], X[4], 5)
+    told = am.explain(am.MomentAROMA().fit(X, y).project(3), X[0], X[4], 5)
     return found | {"projection": np.array([told.score, told.rest, *(one.value for one in told.parts)])}
 
 
@@ -635,7 +635,7 @@ def suggest_comparisons():
         make, data = TRIPLET_LEARNERS[name]
         Q, P, triplets = DATA[data]()
         model = make().fit_triplets(triplets[:100], Q, P)
-        found[name] = search.suggest_comparisons(model, triplets[100:], Q, P, n=12)
+        found[name] = am.suggest_comparisons(model, triplets[100:], Q, P, n=12)
     return found
 
 
@@ -662,25 +662,24 @@ def feedback(adapter, queries, wanted, groups, start):
 
 def adapted(adapter, queries, prefix):
     """Return search results and diagnostics of an adapter."""
-    ids, values = adapter.search(queries[-8:], 6)
+    ids, values, _ = adapter.search(queries[-8:], 6)
     found = {
         "ids": ids,
         "scores": values,
         "trust": adapter.trust(queries[-8:]),
-        "query_vector": adapter.query_vector(queries[-4:]),
+        "query_vector": adapter.transform(queries[-4:]),
         "similarity": adapter.similarity(queries[-3:], queries[:5]),
-        "blend": adapter.blend_,
-        "watched": np.array(adapter.watched_, dtype=float),
-        "suggested": adapter.suggest(4),
+        "blend": adapter.correction_weight_,
+        "watched": np.array(adapter.diagnostics_, dtype=float),
         "own": adapter.ids,
     }
     return prefixed(prefix, found)
 
 
-def use_adapter(container, base):
+def use_adapter(container, metric):
     """Search, judge, click, add, remove, and continue after saving and loading."""
     X, queries, groups, wanted = collection(container)
-    adapter = search.Adapter(X[:80], base=base, random_state=0)
+    adapter = am.Adapter(X[:80], metric=metric, random_state=0)
     found = adapted(adapter, queries, "new")
     feedback(adapter, queries, wanted, groups, 0)
     found |= adapted(adapter, queries, "taught")
@@ -690,28 +689,47 @@ def use_adapter(container, base):
     feedback(adapter, queries, wanted, groups, 16)
     with tempfile.TemporaryDirectory() as folder:
         adapter.save(Path(folder) / "adapter")
-        again = search.Adapter.load(Path(folder) / "adapter")
+        again = load_adapter(Path(folder) / "adapter")
     feedback(again, queries, wanted, groups, 24)
     return found | adapted(again, queries, "loaded")
 
 
-for _name, _container, _base in (
+for _name, _container, _metric in (
     ("dense", np.asarray, "cosine"),
     ("csr", sparse.csr_array, "cosine"),
     ("dot", np.asarray, "dot"),
     ("dot-csr", sparse.csr_array, "dot"),
 ):
-    case(f"adapter-{_name}", lambda container=_container, base=_base: use_adapter(container, base))
+    case(f"adapter-{_name}", lambda container=_container, metric=_metric: use_adapter(container, metric))
+
+
+# Arrays of the file, by the names they had when they were frozen.
+RENAMED_IN_FILE = {
+    f"file.{name}": f"file.{before}"
+    for name, before in {
+        "objects.keys": "objects.ids",
+        "objects.chunks": "objects.pieces",
+        "queries.keys": "queries.ids",
+        "queries.chunks": "queries.pieces",
+        "feedback.query": "judged",
+        "feedback.object": "judged_object",
+        "feedback.net": "net",
+        "feedback.own_object": "itself",
+        "row_hashes": "names",
+        "proximity": "nearness",
+        "monitor": "watched",
+    }.items()
+}
 
 
 @case("state-adapter")
 def adapter_state():
     """Return the arrays of the file of an adapter."""
     X, queries, groups, wanted = collection(sparse.csr_array)
-    adapter = search.Adapter(X, random_state=0)
+    adapter = am.Adapter(X, random_state=0)
     feedback(adapter, queries, wanted, groups, 0)
     adapter.remove([5])
-    return written(adapter)
+    return {RENAMED_IN_FILE.get(name, name): array for name, array in written(adapter).items()}
 
 
 # -- triplets, evaluation, theory, features ---------------------------------------------------------------------------

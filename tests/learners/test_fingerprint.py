@@ -93,11 +93,11 @@ def test_a_projection_keeps_it_and_a_merged_model_too():
 def test_an_index_refuses_objects_of_another_embedding():
     model, X = fitted()
     with pytest.raises(ValueError, match="bound to no embedding"):
-        am.search.Index(model, X, fingerprint=MINE)
+        am.Index(model, X, fingerprint=MINE)
     model.set_fingerprint(MINE)
-    assert len(am.search.Index(model, X, fingerprint=MINE)) == 30
+    assert len(am.Index(model, X, fingerprint=MINE)) == 30
     with pytest.raises(ValueError, match="its name differ"):
-        am.search.Index(model, X, fingerprint=am.Fingerprint.of("mini-v2", PROBES))
+        am.Index(model, X, fingerprint=am.Fingerprint.of("mini-v2", PROBES))
 
 
 @pytest.mark.parametrize(

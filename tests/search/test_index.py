@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import aromatch as am
+from aromatch._utils.nearest import top_k
 from aromatch.search import Index
 from aromatch.search import index as index_module
-from aromatch.search.stores import memory as collections
-from aromatch.search.top_k import best_of
+from aromatch.search.stores import memory
 from grouped_rows import groups
 
 LEARNERS = {
@@ -49,14 +49,14 @@ def test_what_is_found_is_what_a_full_sort_finds(name, container):
         np.testing.assert_allclose(found.stds.ravel(), model.pair_std(X, None, pairs), rtol=1e-5, atol=1e-9)
 
 
-@pytest.mark.parametrize("queries_at_once", [1, 7, 1_000])
-@pytest.mark.parametrize("numbers_at_once", [1, 300, 10**6])
+@pytest.mark.parametrize("queries_per_chunk", [1, 7, 1_000])
+@pytest.mark.parametrize("numbers_per_block", [1, 300, 10**6])
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
-def test_blocks_of_any_size_find_the_same(numbers_at_once, queries_at_once, container, monkeypatch):
+def test_blocks_of_any_size_find_the_same(numbers_per_block, queries_per_chunk, container, monkeypatch):
     model, X = learned(n_rows=60, container=container)
     expected = Index(model, X).search(X, k=5)
-    monkeypatch.setattr(collections, "NUMBERS_AT_ONCE", numbers_at_once)
-    monkeypatch.setattr(index_module, "_QUERIES_AT_ONCE", queries_at_once)
+    monkeypatch.setattr(memory, "NUMBERS_PER_BLOCK", numbers_per_block)
+    monkeypatch.setattr(index_module, "_QUERIES_PER_CHUNK", queries_per_chunk)
     found = Index(model, X).search(X, k=5)
     np.testing.assert_array_equal(found.ids, expected.ids)
     np.testing.assert_allclose(found.stds, expected.stds)
@@ -74,7 +74,7 @@ def test_queries_and_objects_may_have_different_features_and_single_precision(na
     scores = model.similarity(Q, P.astype(np.float32))
     np.testing.assert_array_equal(index.search(Q).ids, sorted_ids(scores, 10))
     drawn = index.search(Q, explore="thompson", random_state=0)
-    vectors = index.query_vector(Q, explore="thompson", random_state=0)
+    vectors = model.sample_transform(Q, random_state=0)
     np.testing.assert_array_equal(drawn.ids, sorted_ids(vectors @ P.astype(np.float32).T, 10))
     means = np.take_along_axis(scores, drawn.ids, axis=1)
     np.testing.assert_allclose(drawn.scores, means, rtol=1e-4, atol=1e-5)
@@ -82,12 +82,12 @@ def test_queries_and_objects_may_have_different_features_and_single_precision(na
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=12), min_size=1, max_size=4), st.integers(1, 14))
 @settings(max_examples=200, deadline=None)
-def test_equal_scores_come_in_the_order_of_their_places(rows, k):
+def test_equal_scores_come_in_the_order_of_their_columns(rows, k):
     width = min(map(len, rows))
     scores = np.array([row[:width] for row in rows], dtype=float)
-    found = best_of(scores, k)
-    np.testing.assert_array_equal(found.places, sorted_ids(scores, k))
-    np.testing.assert_array_equal(found.scores, np.take_along_axis(scores, found.places, axis=1))
+    found = top_k(scores, k)
+    np.testing.assert_array_equal(found.indices, sorted_ids(scores, k))
+    np.testing.assert_array_equal(found.scores, np.take_along_axis(scores, found.indices, axis=1))
 
 
 def test_what_the_model_learns_counts_at_once_and_objects_stay_as_they_are():
@@ -122,33 +122,34 @@ def test_objects_come_and_go_under_ids_that_stay(container):
     assert index.search(X[:1], k=9).ids.tolist() in ([[7, 5]], [[5, 7]])
 
 
-def test_many_small_additions_are_joined_into_few_pieces():
+def test_many_small_additions_are_merged_into_few_chunks():
     model, X = learned()
     index = Index(model, X[:1])
     for i in range(1, 200):
         index.add(X[i : i + 1])
-    assert len(index._collection._pieces) <= 8
+    assert len(index._objects._chunks) <= 8
     np.testing.assert_array_equal(index.search(X[:9]).ids, sorted_ids(model.similarity(X[:9], X), 10))
 
 
 @pytest.mark.parametrize(
     ("what", "error", "message"),
     [
-        (lambda index, X: index.add(X, ids=np.arange(len(X))), ValueError, "ids has 0, which is there already"),
-        (lambda index, X: index.add(X[:2], ids=[900, 900]), ValueError, "ids must be different from each other"),
+        (lambda index, X: index.add(X, ids=np.arange(len(X))), ValueError, "ids contains 0, which exists already"),
+        (lambda index, X: index.add(X[:2], ids=[900, 900]), ValueError, "ids must be unique"),
         (lambda index, X: index.add(X[:2], ids=[900]), ValueError, "one id for each of the 2 objects, got 1"),
-        (lambda index, X: index.add(X[:2], ids=[-1, 900]), ValueError, "ids must be at least 0, got -1"),
-        (lambda index, X: index.add(X[:2], ids=["a", "b"]), TypeError, "ids must be whole numbers"),
-        (lambda index, X: index.add(X[:, :5]), ValueError, "objects has 5 features, but those that are there have 12"),
+        (lambda index, X: index.add(X[:2], ids=[-1, 900]), ValueError, "ids must be from 0"),
+        (lambda index, X: index.add(X[:2], ids=["a", "b"]), TypeError, "ids must be int"),
+        (lambda index, X: index.add(X[:, :5]), ValueError, "objects has 5 features"),
         (lambda index, X: index.add(sparse.csr_array(X)), TypeError, "objects must be dense"),
         (lambda index, X: index.add(np.full((1, 12), np.nan)), ValueError, "objects contains NaN or infinity in row 0"),
-        (lambda index, X: index.remove([5, 900]), ValueError, "ids has 900, which is not there"),
+        (lambda index, X: index.remove([5, 900]), ValueError, "ids contains 900"),
         (lambda index, X: index.search(X, k=0), ValueError, "k must be at least 1"),
         (lambda index, X: index.search(X[:, :5]), ValueError, "features"),
         (lambda index, X: index.search(X, explore="greedy"), ValueError, "explore must be one of"),
-        (lambda index, X: index.search(X, explore="ucb", width=-1), ValueError, "width must be at least 0"),
-        (lambda index, X: Index(am.Euclidean().fit(X), X), TypeError, "model must be a learner with q'Wp"),
-        (lambda index, X: Index(index.model, X[:, :5]), ValueError, "the model was learned on 12"),
+        (lambda index, X: index.search(X, explore="ucb", scale=-1), ValueError, "scale must be at least 0"),
+        (lambda index, X: Index(am.AROW(), X), TypeError, "model must be a Similarity"),
+        (lambda index, X: Index(am.OASIS(), X), ValueError, "not fitted"),
+        (lambda index, X: Index(index.model, X[:, :5]), ValueError, "the model was trained on 12"),
     ],
 )
 def test_what_cannot_be_done_is_named_and_changes_nothing(what, error, message):
@@ -165,17 +166,58 @@ def test_a_model_that_has_grown_no_longer_fits_its_objects():
     model, X = learned()
     index = Index(model, X)
     model.grow(13)
-    with pytest.raises(ValueError, match="objects has 12 features, but the model was learned on 13"):
+    with pytest.raises(ValueError, match="objects has 12 features, but the model maps queries to 13"):
         index.search(np.ones((1, 13)))
 
 
-def test_objects_are_copied():
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_model_that_leaves_objects_as_they_are_copies_nothing(dtype):
     model, X = learned()
-    mine = X.copy()
-    index = Index(model, mine)
-    before = index.search(X[:5]).ids
-    mine[:] = 0
-    np.testing.assert_array_equal(index.search(X[:5]).ids, before)
+    X = X.astype(dtype)
+    for one in (model, am.Euclidean()):
+        index = Index(one, X)
+        assert all(np.shares_memory(block.rows, X) for block in index._mapped.blocks())
+        rows = sparse.csr_array(X)
+        index = Index(one, rows)
+        assert all(np.shares_memory(block.rows.data, rows.data) for block in index._mapped.blocks())
+
+
+def test_a_vector_finds_vectors_and_a_matrix_finds_rows():
+    model, X = learned()
+    index = Index(model, X)
+    ids, scores, stds = index.search(X[3], k=4)
+    rows = index.search(X[3:4], k=4)
+    assert ids.shape == scores.shape == stds.shape == (4,)
+    for one, row in zip((ids, scores, stds), rows, strict=True):
+        np.testing.assert_array_equal(one, row[0])
+    np.testing.assert_array_equal(index.search(X[3].tolist(), k=4).ids, ids)
+    assert "ids" in repr(rows)
+    assert "200 objects" in repr(index)
+
+
+def test_string_ids_find_what_integer_ids_find():
+    model, X = learned()
+    numbers, names = Index(model, X[:100]), Index(model, X[:100], ids=[f"row {i}" for i in range(100)])
+    names.add(X[100:110], ids=[f"row {i}" for i in range(100, 110)])
+    numbers.add(X[100:110])
+    names.remove(["row 4", "row 103"])
+    names.remove("row 5")
+    numbers.remove([4, 103, 5])
+    names.add(X[4:5], ids=["row 4"])
+    numbers.add(X[4:5], ids=[4])
+    found, expected = names.search(X), numbers.search(X)
+    assert found.ids.tolist() == [[f"row {i}" for i in row] for row in expected.ids.tolist()]
+    np.testing.assert_array_equal(found.scores, expected.scores)
+    assert names.ids.tolist() == [f"row {i}" for i in numbers.ids.tolist()]
+    with pytest.raises(ValueError, match="expected str ids"):
+        names.add(X[:1])
+    with pytest.raises(TypeError, match="ids must be str"):
+        names.add(X[:1], ids=[7])
+    with pytest.raises(ValueError, match="ids contains 'row 9', which exists already"):
+        names.add(X[:2], ids=["new", "row 9"])
+    with pytest.raises(ValueError, match="ids contains 'new'"):
+        names.remove(["row 9", "new"])
+    assert len(names) == 108
 
 
 # -- exploring --------------------------------------------------------------------------------------------------------
@@ -207,34 +249,31 @@ def test_standard_deviations_of_all_objects_are_those_of_pairs(name, container):
 
 
 @pytest.mark.parametrize("name", CONFIDENT)
-def test_an_upper_bound_ranks_by_mean_and_width_standard_deviations(name):
+def test_an_upper_bound_ranks_by_mean_and_scaled_standard_deviations(name):
     model, X = learned(name, n_triplets=30)
     index = Index(model, X)
-    found = index.search(X[:8], k=6, explore="ucb", width=2.5)
+    found = index.search(X[:8], k=6, explore="ucb", scale=2.5)
     pairs = [[i, j] for i in range(8) for j in range(200)]
     bounds = model.similarity(X[:8], X) + 2.5 * model.pair_std(X, None, pairs).reshape(8, 200)
     np.testing.assert_array_equal(found.ids, sorted_ids(bounds, 6))
     means = np.take_along_axis(model.similarity(X[:8], X), found.ids, axis=1)
     np.testing.assert_allclose(found.scores, means, rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(index.search(X[:8], explore="ucb", width=0).ids, index.search(X[:8]).ids)
+    np.testing.assert_array_equal(index.search(X[:8], explore="ucb", scale=0).ids, index.search(X[:8]).ids)
 
 
-def test_the_width_scales_what_thompson_draws():
+def test_the_scale_is_that_of_thompson_samples():
     X = np.random.default_rng(0).normal(size=(30, 4))
     model = am.FactoredAROMA().fit_triplets([[0, 1, 2], [3, 4, 5]], X)
     index = Index(model, X)
-    mean, drawn, half = (
-        index.query_vector(X, explore=explore, width=width, random_state=0)
-        for explore, width in ((None, 1.0), ("thompson", 1.0), ("thompson", 0.5))
-    )
+    mean, drawn, half = (model.sample_transform(X, scale, random_state=0) for scale in (0.0, 1.0, 0.5))
     np.testing.assert_allclose(half - mean, (drawn - mean) / 2)
     np.testing.assert_array_equal(
-        index.search(X, 30, explore="thompson", width=0.5, random_state=0).ids,
+        index.search(X, 30, explore="thompson", scale=0.5, random_state=0).ids,
         np.argsort(-(half @ X.T), axis=1, kind="stable"),
     )
     plain = index.search(X, 30)
     for explore in ("thompson", "ucb"):
-        np.testing.assert_array_equal(index.search(X, 30, explore=explore, width=0, random_state=0).ids, plain.ids)
+        np.testing.assert_array_equal(index.search(X, 30, explore=explore, scale=0, random_state=0).ids, plain.ids)
 
 
 def test_thompson_explores_less_the_more_is_known_and_the_same_for_the_same_seed():
@@ -292,7 +331,7 @@ def test_an_approximate_index_takes_additions_removals_and_exploring():
     assert found.ids.min() >= 100
     expected = 100 + sorted_ids(model.similarity(X, X[100:]), 5)
     assert np.mean(found.ids[:, 0] == expected[:, 0]) > 0.95
-    bounds = index.search(X[:20], explore="ucb", width=0.5)
+    bounds = index.search(X[:20], explore="ucb", scale=0.5)
     assert bounds.ids.shape == (20, 10)
     first, second = (index.search(X[:20], explore="thompson", random_state=3).ids for _ in range(2))
     np.testing.assert_array_equal(first, second)
@@ -300,17 +339,17 @@ def test_an_approximate_index_takes_additions_removals_and_exploring():
 
 def test_an_approximate_index_refuses_sparse_objects():
     model, X = learned()
-    with pytest.raises(TypeError, match="needs dense objects, got a sparse matrix"):
+    with pytest.raises(TypeError, match="approximate=True needs dense objects"):
         Index(model, sparse.csr_array(X), approximate=True)
 
 
 # -- other stores -----------------------------------------------------------------------------------------------------
 
 
-def test_the_query_vector_ranks_in_a_store_of_inner_products_as_the_index_does():
+def test_transformed_queries_rank_in_a_store_of_inner_products_as_the_index_does():
     model, X = learned("moment")
     index = Index(model, X)
-    vectors = index.query_vector(X[:20])
+    vectors = model.transform(X[:20])
     np.testing.assert_array_equal(sorted_ids(vectors @ X.T, 10), index.search(X[:20]).ids)
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     cosines = vectors / np.linalg.norm(vectors, axis=1, keepdims=True) @ unit.T

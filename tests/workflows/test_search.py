@@ -176,7 +176,7 @@ def test_a_model_file_tells_what_it_is_and_how_sure(place):
 
 def test_an_adapter_and_a_file_of_a_learner_can_be_told_of(tmp_path):
     X = np.random.default_rng(0).normal(size=(20, 4))
-    adapter = am.search.Adapter(X, random_state=0)
+    adapter = am.Adapter(X, random_state=0)
     adapter.judge(X[0], [1], [2])
     adapter.save(tmp_path / "a")
     told = info(str(tmp_path / "a"))

@@ -383,7 +383,7 @@ def test_texts_and_typed_words_are_shipped_with_their_terms(tmp_path):
 
 
 def test_files_of_adapters_that_do_not_tell_how_rows_are_made_are_refused(tmp_path):
-    adapter = am.search.Adapter(np.eye(4), random_state=0)
+    adapter = am.Adapter(np.eye(4), random_state=0)
     adapter.save(tmp_path / "plain")
     with pytest.raises(ModelFileError, match="does not tell how its rows are made"):
         load_shipped(tmp_path / "plain")

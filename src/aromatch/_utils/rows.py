@@ -158,6 +158,15 @@ def as_float(X: Matrix, name: str) -> Matrix:
     return X if X.dtype in _READ_IN_PLACE else as_float64(X, name)
 
 
+def as_rows(X: MatrixLike, name: str) -> Matrix:
+    """Return a matrix, or a vector as a matrix of one row, in float32 or float64; its values are checked."""
+    if not sparse.issparse(X):
+        X = as_array(X, name)
+    rows = as_matrix(X.reshape(1, -1) if X.ndim == 1 else X, name)
+    read_all(rows, name)
+    return as_float(rows, name)
+
+
 def unit_rows(X: Matrix) -> Matrix:
     """Return float32 or float64 rows divided by their norms; rows of zeros stay zero.
 

@@ -1,24 +1,22 @@
-"""Search by a learned similarity: an index, exploring, and why something was found."""
+"""Search by a learned similarity: `Index`, `Adapter`, explanations, and the next comparison to ask."""
 
 from .active import suggest_comparisons
-from .adapter.adapter import Adapter, Ranked
-from .adapter.monitor import Watched
+from .adapter.adapter import Adapter
+from .adapter.monitor import Diagnostics
 from .explain import Explanation, Part, explain
-from .explore import query_vector
-from .index import Found, Index
+from .index import Index
 from .low_rank import LowRank, low_rank
+from .stores.base import Hits
 
 __all__ = [
     "Adapter",
+    "Diagnostics",
     "Explanation",
-    "Found",
+    "Hits",
     "Index",
     "LowRank",
     "Part",
-    "Ranked",
-    "Watched",
     "explain",
     "low_rank",
-    "query_vector",
     "suggest_comparisons",
 ]

@@ -1,10 +1,9 @@
-"""Which comparison to ask a person next, for a model that learns from the answers.
+"""Active learning: which comparison to ask next.
 
-An answer tells most where the model is least sure of it: where the margin is small against its standard deviation, so
-that both answers are about as likely. docs/studies.md compares it with other ways. Asking at random, or where the
-standard deviation is largest, needs two to four times as many answers. Asking where the margin alone is smallest is as
-good. What an answer tells about W (mutual information) is better on embeddings at first, and worse on answers of
-people, who disagree.
+An answer is most informative where both outcomes are about equally likely: where the margin is small relative to its
+standard deviation. docs/studies.md compares this rule with others: asking at random, or where the standard deviation is
+largest, needs two to four times as many answers. The smallest margin alone performs alike. The mutual information of an
+answer and W is better on embeddings at first, and worse on human answers, which are noisy.
 """
 
 from __future__ import annotations
@@ -20,29 +19,28 @@ from ..learners import Similarity
 def suggest_comparisons(
     model: Similarity, candidates: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None, n: int = 1
 ) -> NDArray[np.int64]:
-    """Choose the comparisons that are worth asking next: those that the model is least sure about.
+    """Return the candidate comparisons whose outcome is least certain.
 
-    Sure is a margin that is large against its standard deviation, or, of a model that has none, a large margin. As long
-    as there are others, no query is asked about twice. Learn the answers before you ask for more: the fewer at a time,
-    the better each is chosen.
+    Certainty is the absolute margin divided by its standard deviation, or the absolute margin if the model has no
+    `margin_std`. No query is suggested twice while there are others. Learn the answers before asking for more: small
+    batches are chosen better.
 
     Parameters
     ----------
     model : a fitted learner
-        One that knows nothing yet has to be fitted too: ``fit_triplets`` takes no triplets at all.
+        Fit an untrained model on no triplets: ``fit_triplets`` accepts an empty array.
     candidates : integer array of shape (N, 3)
-        Comparisons that could be asked: row of the query in Q, rows of two objects in P. It does not matter which of
-        the two comes first.
+        Comparisons that could be asked: row of the query in Q, rows of two objects in P. The order of the two objects
+        does not matter.
     Q : array or CSR matrix of shape (n_queries, m)
     P : array or CSR matrix of shape (n_objects, n), default Q
     n : int, default 1
-        How many to choose; all when there are fewer.
+        Number of comparisons; all candidates if there are fewer.
 
     Returns
     -------
-    int64 array of at most n places in `candidates`, what is most worth asking first
-        Of two that are equal the first is taken. Comparisons of objects between which the model can see no difference
-        come last.
+    int64 array of at most n indices into `candidates`, the most informative first
+        Ties are ordered as in `candidates`. Comparisons of objects that the model cannot distinguish come last.
 
     Examples
     --------
@@ -51,23 +49,23 @@ def suggest_comparisons(
     >>> X = np.eye(4)
     >>> model = am.FactoredAROMA(r=0.1).fit_triplets([[0, 1, 2], [0, 1, 3]], X)
     >>> candidates = np.array([[0, 1, 2], [0, 2, 3], [1, 0, 2]])
-    >>> am.search.suggest_comparisons(model, candidates, X, n=2)
+    >>> am.suggest_comparisons(model, candidates, X, n=2)
     array([2, 1])
     """
     n = checks.check_integer(n, "n", at_least=1)
-    sizes = np.abs(np.asarray(model.margins(candidates, Q, P), dtype=np.float64))
-    unsure = np.ones_like(sizes)
+    margins = np.abs(np.asarray(model.margins(candidates, Q, P), dtype=np.float64))
+    stds = np.ones_like(margins)
     if hasattr(model, "margin_std"):
-        unsure = np.asarray(model.margin_std(candidates, Q, P), dtype=np.float64)
+        stds = np.asarray(model.margin_std(candidates, Q, P), dtype=np.float64)
     queries = checks.check_row_indices(candidates, "candidates", 3)[:, 0]
-    sure = np.full_like(sizes, np.inf)
-    np.divide(sizes, unsure, out=sure, where=unsure > 0)
-    order = np.argsort(sure, kind="stable")
-    return order[np.argsort(_earlier(queries[order]), kind="stable")][:n]
+    certainty = np.full_like(margins, np.inf)
+    np.divide(margins, stds, out=certainty, where=stds > 0)
+    order = np.argsort(certainty, kind="stable")
+    return order[np.argsort(_n_earlier(queries[order]), kind="stable")][:n]
 
 
-def _earlier(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give for each value how many equal ones come before it."""
+def _n_earlier(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each value the number of equal ones before it."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))

@@ -1,8 +1,8 @@
-"""Why a score is what it is: the pairs of features that make it, and how sure each is.
+"""Explanation of a score by pairs of features.
 
-``q'Wp = sum_ij q_i W_ij p_j``, so every pair of a feature of the query and one of the object has its part. With the
-covariance of W each part has a standard deviation of its own, ``|q_i p_j| sqrt(Var W_ij)``. A projection divides all of
-them by the same norms, and has no standard deviations.
+A bilinear score is a sum over pairs of a query feature and an object feature, ``q'Wp = sum_ij q_i W_ij p_j``. With a
+covariance of W each contribution has a standard deviation, ``|q_i p_j| sqrt(Var W_ij)``. Any model with `explain_pair`
+can be explained.
 """
 
 from __future__ import annotations
@@ -21,23 +21,22 @@ Array = NDArray[Any]
 
 
 class Part(NamedTuple):
-    """What one pair of features adds to a score."""
+    """Contribution of one pair of features to a score."""
 
     query_feature: str | int
     object_feature: str | int
     value: float
-    """``q_i W_ij p_j``."""
     std: float | None
-    """Its standard deviation under the learned distribution; None where the model has none."""
+    """Standard deviation under the learned distribution; None if the model has none."""
 
 
 class Explanation(NamedTuple):
-    """The parts of a score that are largest in size, and the rest."""
+    """The largest contributions to a score in absolute value, and the sum of the others."""
 
     score: float
     parts: list[Part]
     rest: float
-    """The sum of all parts that are not listed."""
+    """Sum of all contributions that are not listed."""
 
     def __str__(self) -> str:
         lines = [f"score {self.score:+.4f}"]
@@ -57,31 +56,32 @@ def explain(
     query_names: Any = None,
     object_names: Any = None,
 ) -> Explanation:
-    """Give the pairs of features that drive the score of a query and an object.
+    """Return the pairs of features that contribute most to the score of a query and an object.
 
     Parameters
     ----------
-    model : a learner with ``q'Wp``, fitted, or a projection of one
+    model : a fitted model with `explain_pair`
     q, p : vectors, or matrices with one row
         The query and the object.
     top : int, default 10
-        How many pairs, those with the largest part in size first.
-    query_names, object_names : sequences of names, or something with `get_feature_names_out`, optional
-        Names of the features. By default those that the model was learned with, or numbers.
+        Number of pairs, by decreasing absolute contribution.
+    query_names, object_names : sequences of str, or objects with `get_feature_names_out`, optional
+        Names of the features. The default for queries is the model's `feature_names_in_`; otherwise features are
+        numbered.
 
     Examples
     --------
     >>> import numpy as np
     >>> import aromatch as am
     >>> model = am.DiagonalAROMA(r=0.1).fit_triplets([[0, 1, 2]], np.eye(3))
-    >>> print(am.search.explain(model, [1, 0, 0], [0, 1, 0.5], query_names=["tea", "cup", "car"]))
+    >>> print(am.explain(model, [1, 0, 0], [0, 1, 0.5], query_names=["tea", "cup", "car"]))
     score +0.2381
     +0.4762 +- 0.7237  tea x 1
     -0.2381 +- 0.3619  tea x 2
     +0.0000  all other pairs
     """
     if not hasattr(model, "explain_pair"):
-        raise TypeError(f"model must have explain_pair, got {type(model).__name__}")
+        raise TypeError(f"model must have the method explain_pair, got {type(model).__name__}")
     top = checks.check_integer(top, "top", at_least=1)
     rows = [_one_row(x, name) for x, name in ((q, "q"), (p, "p"))]
     score = float(model.pair_score(*rows)[0])
@@ -105,7 +105,7 @@ def _one_row(x: Any, name: str) -> Any:
     else:
         matrix = np.atleast_2d(checks.as_array(x, name))
     if matrix.ndim != 2 or matrix.shape[0] != 1:
-        raise ValueError(f"{name} must be one row, got the shape {matrix.shape}")
+        raise ValueError(f"{name} must be a vector or one row, got the shape {matrix.shape}")
     return matrix
 
 
@@ -116,5 +116,5 @@ def _names(given: Any, name: str, width: int, known: Any) -> Sequence[Any]:
         given = given.get_feature_names_out()
     names = [str(one) for one in given]
     if len(names) != width:
-        raise ValueError(f"{name} must have one name for each of the {width} features, got {len(names)}")
+        raise ValueError(f"{name} must have {width} names, one per feature, got {len(names)}")
     return names

@@ -1,61 +1,47 @@
-"""Search by a learned similarity in objects as they are: the query is transformed, the objects never are.
+"""Search by a learned similarity.
 
-``q'Wp`` is the inner product of ``u = W'q`` and p. So when the model learns, nothing of the objects changes, in this
-index or in any other store of vectors: `query_vector` gives what to search with there.
+A model is two maps and a metric: a query q is searched as ``u = transform(q)`` among the vectors
+``v = transform_objects(p)``, by ``u.v`` or ``-|u - v|^2``. If the model leaves objects as they are, as bilinear
+learners do, the index holds the objects themselves and further training takes effect at the next search. Otherwise the
+index also holds the mapped objects, and maps them again when the model's `object_map_version_` changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from .._utils import checks
-from .._utils.rows import Matrix, MatrixLike
-from ..learners import Fingerprint
-from ..learners.spread import Spread
-from .approximate import Neighbours
-from .explore import check_bilinear, check_has_distribution, query_vector
-from .stores.memory import Collection, Ids, Piece, check_ids
-from .top_k import best_among, products
+from .._utils.chunks import chunks
+from .._utils.rows import Matrix, MatrixLike, as_rows
+from ..learners import Fingerprint, Similarity
+from .stores.base import Array, Hits, Keys
+from .stores.memory import NUMBERS_PER_BLOCK, Chunk, MemoryStore, products, squared_norms
 
-Array = NDArray[Any]
-
-_QUERIES_AT_ONCE = 256
-# Candidates of the approximate index that are scored again, for each that is wanted.
-_OVERSAMPLED = 4
-
-
-class Found(NamedTuple):
-    """What a search found, the best first: a row for each query."""
-
-    ids: Ids
-    scores: Array
-    stds: Array | None
-    """Standard deviations of the scores under the learned distribution; None where the model has none."""
+_QUERIES_PER_CHUNK = 256
 
 
 class Index:
-    """Finds the objects with the largest score ``q'Wp``.
+    """Search for the objects with the best score under any model.
 
     Parameters
     ----------
-    model : a learner with ``q'Wp``, fitted
-        Looked at when a search comes: what it learns in between counts at once.
-    objects : array or CSR matrix of shape (n_objects, n)
-        Copied.
-    ids : array of whole numbers, optional
-        Ids of the objects; 0, 1, 2, ... when there are none.
+    model : Similarity
+        Any learner, embedding or baseline; fitted, unless it is stateless.
+    objects : array or CSR matrix of shape (n_objects, n_features)
+        Not copied if it is a C-contiguous or CSR matrix of float32 or float64: do not change it afterwards.
+    ids : sequence of int or of str, optional
+        Unique ids of the objects; 0, 1, 2, ... by default.
     approximate : bool, default False
-        Search among the neighbours that usearch finds (``pip install 'aromatch[search]'``), for many dense objects.
-        Otherwise all objects are scored.
+        Find candidates with the HNSW index of usearch (``pip install 'aromatch[search]'``) and score those exactly, for
+        many dense objects. Otherwise all objects are scored.
     effort : int, default 128
-        Of an approximate search: the more, the more surely it finds the best, and the longer it takes.
+        Candidates that the approximate search examines: larger values have a higher recall and take longer.
     fingerprint : Fingerprint, optional
-        Of the objects. Refused when the model is not bound to the same embedding.
+        Fingerprint of the objects; a ValueError is raised if the model was trained on another embedding.
 
     Examples
     --------
@@ -63,15 +49,14 @@ class Index:
     >>> import aromatch as am
     >>> objects = np.eye(3)
     >>> model = am.DiagonalAROMA(init="identity").fit_triplets([[0, 1, 2]], objects)
-    >>> index = am.search.Index(model, objects)
-    >>> found = index.search(objects[:1], k=2)
-    >>> found.ids
-    array([[0, 1]])
+    >>> index = am.Index(model, objects, ids=["tea", "cup", "car"])
+    >>> index.search(objects[0], k=2).ids.tolist()
+    ['tea', 'cup']
     """
 
     def __init__(
         self,
-        model: Any,
+        model: Similarity,
         objects: MatrixLike,
         ids: ArrayLike | None = None,
         *,
@@ -79,48 +64,51 @@ class Index:
         effort: int = 128,
         fingerprint: Fingerprint | None = None,
     ) -> None:
-        check_bilinear(model)
+        if not hasattr(model, "transform_objects"):
+            raise TypeError(f"model must be a Similarity, got {type(model).__name__}")
         if fingerprint is not None:
             model.check_fingerprint(model.fingerprints_[0] if model.fingerprints_ else fingerprint, fingerprint)
         self.model = model
-        is_approximate = checks.check_flag(approximate, "approximate")
-        effort = checks.check_integer(effort, "effort", at_least=1)
-        if is_approximate and sparse.issparse(objects):
-            raise TypeError("an approximate index needs dense objects, got a sparse matrix; approximate=False takes it")
-        self._collection = Collection(objects, ids)
-        self._check_width()
-        self._neighbours: Neighbours | None = None
-        if is_approximate:
-            self._neighbours = Neighbours(self._collection.width, effort)
-            for block in self._collection.blocks():
-                self._neighbours.add(block.ids, block.rows)
+        self._is_approximate = checks.check_flag(approximate, "approximate")
+        self._effort = checks.check_integer(effort, "effort", at_least=1)
+        rows = as_rows(objects, "objects")
+        mapped = self._map(rows)
+        if mapped is rows:
+            self._objects = self._mapped = self._searchable(rows, ids)
+        else:
+            self._objects = MemoryStore(rows, ids)
+            self._mapped = self._searchable(mapped, self._objects.present_keys)
 
     def __len__(self) -> int:
-        return len(self._collection)
+        return len(self._objects)
+
+    def __repr__(self) -> str:
+        kind = "approximate" if self._is_approximate else "exact"
+        return f"Index({self.model!r}, {len(self)} objects, {self._objects.n_features} features, {kind})"
 
     @property
-    def ids(self) -> Ids:
-        """Ids of all objects, in the order in which they came."""
-        return self._collection.ids
+    def ids(self) -> Array:
+        """Ids of all objects, in the order in which they were added."""
+        return self._objects.ids
 
-    def add(self, objects: MatrixLike, ids: ArrayLike | None = None) -> Ids:
-        """Add objects; give their ids, which go on from the largest so far unless they are given."""
-        given = self._collection.add(objects, ids)
-        if self._neighbours is not None:
-            self._neighbours.add(given, self._collection.rows(given))
-        return given
+    def add(self, objects: MatrixLike, ids: ArrayLike | None = None) -> Array:
+        """Add objects and return their ids; integer ids default to numbers that continue from the largest so far."""
+        rows = as_rows(objects, "objects")
+        self._update()
+        mapped = self._map(rows)
+        keys = self._objects.add(rows, ids, "objects")
+        if self._mapped is not self._objects and len(self._mapped):
+            self._mapped.add(mapped, keys)
+        elif self._mapped is not self._objects:
+            self._mapped = self._searchable(mapped, keys)
+        return self._objects.ids_of(keys)
 
     def remove(self, ids: ArrayLike) -> None:
         """Remove objects by their ids."""
-        self._collection.remove(ids)
-        if self._neighbours is not None:
-            self._neighbours.remove(check_ids(ids, "ids"))
-
-    def query_vector(
-        self, queries: MatrixLike, *, explore: str | None = None, width: float = 1.0, random_state: Any = None
-    ) -> Array:
-        """Give what to search with in any store of the objects; `aromatch.search.query_vector` tells more."""
-        return query_vector(self.model, queries, explore=explore, width=width, random_state=random_state)
+        keys = self._objects.keys(ids, "ids")
+        self._objects.remove(keys)
+        if self._mapped is not self._objects:
+            self._mapped.remove(keys)
 
     def search(
         self,
@@ -128,86 +116,129 @@ class Index:
         k: int = 10,
         *,
         explore: str | None = None,
-        width: float = 1.0,
+        scale: float = 1.0,
         random_state: Any = None,
-    ) -> Found:
-        """Find the k best objects for every query.
+    ) -> Hits:
+        """Return the k best objects for every query.
 
         Parameters
         ----------
-        queries : array or CSR matrix of shape (n_queries, m)
+        queries : vector, or array or CSR matrix of shape (n_queries, m)
         k : int, default 10
-            How many to find, all when there are fewer.
+            Number of objects; all if there are fewer.
         explore : {None, "thompson", "ucb"}, default None
-            Rank by the mean score; by a draw from the learned distribution, another one for each query; or by the mean
-            plus `width` standard deviations. In an approximate index "ucb" looks at the best candidates only.
-        width : float, default 1.0
-            How far to go from the mean, in standard deviations: the bonus of "ucb", or the scale of "thompson".
+            Rank by the mean score; by a sample of the learned distribution, independent for each query (needs a model
+            with `sample_transform`); or by the mean plus `scale` standard deviations (needs `similarity_std`). An
+            approximate index computes this bound for its candidates only.
+        scale : float, default 1.0
+            Factor of the standard deviation in "thompson" and "ucb".
         random_state : None, int, Generator or RandomState
-            For "thompson".
+            Random seed of "thompson".
 
         Returns
         -------
-        Found
-            Ids and mean scores, with standard deviations where the model has them. Equal scores are in the order in
-            which the objects came.
+        Hits
+            Ids and mean scores, and their standard deviations if the model has `similarity_std`. Ties are ordered as
+            the objects were added. A vector as query returns vectors.
         """
         k = min(checks.check_integer(k, "k", at_least=1), len(self))
+        factor = checks.check_number(scale, "scale", at_least=0)
         if explore is not None:
-            checks.check_choice(explore, "explore", ("thompson", "ucb"))
-        how_far = checks.check_number(width, "width", at_least=0)
+            capability = {"thompson": "sample_transform", "ucb": "similarity_std"}[
+                checks.check_choice(explore, "explore", ("thompson", "ucb"))
+            ]
+            if not hasattr(self.model, capability):
+                name = type(self.model).__name__
+                raise TypeError(f"explore={explore!r} needs a model with {capability}, got {name}")
         generator = checks.random_generator(random_state) if explore == "thompson" else None
-        Q = self.model._check_rows(queries)
-        self._check_width()
-        if explore is not None:
-            check_has_distribution(self.model)
-        has_stds = hasattr(self.model, "similarity_std")
+        is_vector = np.ndim(queries) == 1
+        Q = self.model._check_rows(as_rows(queries, "queries") if is_vector else queries)
+        self._update()
         parts = []
-        for start in range(0, Q.shape[0], _QUERIES_AT_ONCE):
-            some = Q[start : start + _QUERIES_AT_ONCE]
-            spread = self.model._spread(some) if has_stds else None
-            parts.append(self._search(some, k, spread, explore, how_far, generator))
-        ids, scores, stds = zip(*parts, strict=True)
-        return Found(np.concatenate(ids), np.concatenate(scores), np.concatenate(stds) if has_stds else None)
+        for chunk in chunks(Q.shape[0], min(_QUERIES_PER_CHUNK, NUMBERS_PER_BLOCK // self._mapped.n_features)):
+            some = Q[chunk]
+            vectors = ranked_by = _dense(self.model._map_queries(some))
+            if k and vectors.shape[1] != self._mapped.n_features:
+                raise ValueError(
+                    f"objects has {self._mapped.n_features} features, but the model maps queries to {vectors.shape[1]}"
+                )
+            if generator is not None:
+                ranked_by = self.model.sample_transform(some, factor, generator)
+            parts.append(self._search(some, vectors, ranked_by, k, factor if explore == "ucb" else 0.0))
+        keys, scores, stds = zip(*parts, strict=True)
+        hits = Hits(
+            self._objects.ids_of(np.concatenate(keys)),
+            np.concatenate(scores),
+            None if stds[0] is None else np.concatenate(stds),
+        )
+        return hits.first() if is_vector else hits
 
     # -- inside -------------------------------------------------------------------------------------------
 
-    def _check_width(self) -> None:
-        expected = self.model.n_object_features_in_
-        if self._collection.width != expected:
-            raise ValueError(f"objects has {self._collection.width} features, but the model was learned on {expected}")
+    def _searchable(self, rows: Matrix, ids: ArrayLike | None) -> MemoryStore:
+        if self._is_approximate and sparse.issparse(rows):
+            raise TypeError("approximate=True needs dense objects, got a sparse matrix; use approximate=False")
+        return MemoryStore(rows, ids, metric=self.model.metric_, approximate=self._is_approximate, effort=self._effort)
+
+    def _map(self, rows: Matrix) -> Matrix:
+        """Return the mapped objects, and note the version of the map."""
+        expected = getattr(self.model, "n_object_features_in_", rows.shape[1])
+        if rows.shape[1] != expected:
+            raise ValueError(f"objects has {rows.shape[1]} features, but the model was trained on {expected}")
+        self._version = self.model.object_map_version_
+        return self.model.transform_objects(rows)
+
+    def _update(self) -> None:
+        """Map the objects again if the model maps them differently now."""
+        if self.model.object_map_version_ != self._version and len(self):
+            keys = self._objects.present_keys
+            self._mapped = self._searchable(self._map(self._objects.rows(keys)), keys)
 
     def _search(
-        self,
-        Q: Matrix,
-        k: int,
-        spread: Spread | None,
-        explore: str | None,
-        how_far: float,
-        generator: np.random.Generator | None,
-    ) -> Found:
+        self, Q: Matrix, vectors: Array, ranked_by: Array, k: int, n_stds: float
+    ) -> tuple[Keys, Array, Array | None]:
+        """Return the keys of the best objects for each query, their mean scores and standard deviations."""
+        has_stds = hasattr(self.model, "similarity_std")
         if k == 0:
             nothing = np.empty((Q.shape[0], 0))
-            return Found(nothing.astype(np.int64), nothing, nothing)
-        ranked_by = wanted = self.model._map_queries(Q)
-        if generator is not None and spread is not None:
-            ranked_by = wanted + how_far * spread.sample(generator)
-        ids = self._best(ranked_by, k, how_far, spread if explore == "ucb" and how_far else None)
-        used, place = np.unique(ids, return_inverse=True)
-        rows, place = self._collection.rows(used), place.reshape(ids.shape)
-        scores = np.take_along_axis(products(rows, wanted), place, axis=1)
-        stds = np.empty(0) if spread is None else np.take_along_axis(spread.stds(rows), place, axis=1)
-        return Found(ids, scores, stds)
+            return nothing.astype(np.int64), nothing, nothing if has_stds else None
 
-    def _best(self, ranked_by: Array, k: int, how_far: float, bonus: Spread | None) -> Ids:
-        """Give the best ids for each query: of all objects, a block at a time, or of candidates."""
-        blocks: Iterable[Piece] = self._collection.blocks(len(ranked_by))
-        if self._neighbours is not None:
-            candidates = np.unique(self._neighbours.nearest(ranked_by, min(_OVERSAMPLED * k, len(self))))
-            blocks = [self._collection.piece(candidates)]
+        def upper_bounds(chunk: Chunk, scores: Array) -> Array:
+            if self._mapped is self._objects:
+                return np.asarray(scores + n_stds * self.model.similarity_std(Q, chunk.rows))
+            present, stds = chunk.is_present, np.zeros_like(scores)
+            stds[:, present] = self.model.similarity_std(Q, self._objects.rows(chunk.keys[present]))
+            return np.asarray(scores + n_stds * stds)
 
-        def score(rows: Matrix) -> Array:
-            scores = products(rows, ranked_by)
-            return scores if bonus is None else scores + how_far * bonus.stds(rows)
+        keys = self._mapped.nearest(ranked_by, k, upper_bounds if n_stds else None).indices
+        used, indices = np.unique(keys, return_inverse=True)
+        indices = indices.reshape(keys.shape)
+        rows = self._mapped.rows(used)
+        stds = None
+        if has_stds:
+            objects = rows if self._mapped is self._objects else self._objects.rows(used)
+            stds = np.take_along_axis(self.model.similarity_std(Q, objects), indices, axis=1)
+        if self._mapped.metric == "dot":
+            return keys, np.take_along_axis(products(rows, vectors), indices, axis=1), stds
+        scores = _negative_squared_distances(vectors, rows, indices)
+        if not n_stds and ranked_by is vectors:  # the differences are more exact than the ranking by products
+            order = np.argsort(-scores, axis=1, kind="stable")
+            keys, scores = (np.take_along_axis(part, order, axis=1) for part in (keys, scores))
+            stds = None if stds is None else np.take_along_axis(stds, order, axis=1)
+        return keys, scores, stds
 
-        return best_among(blocks, score, len(ranked_by), k).places
+
+def _dense(X: Matrix) -> Array:
+    return np.asarray(X.toarray() if sparse.issparse(X) else X)
+
+
+def _negative_squared_distances(vectors: Array, rows: Matrix, indices: Keys) -> Array:
+    """Return ``-|u - v|^2`` for each vector u and the rows v at its indices."""
+    vectors = vectors.astype(np.float64, copy=False)
+    if sparse.issparse(rows):  # differences would be dense
+        squares = squared_norms(rows) + squared_norms(vectors)[:, np.newaxis]
+        return np.asarray(np.minimum(np.take_along_axis(2 * products(rows, vectors) - squares, indices, axis=1), 0.0))
+    scores = np.empty(indices.shape)
+    for one, u, at in zip(scores, vectors, indices, strict=True):
+        one[:] = 0.0 - squared_norms(rows[at] - u)
+    return scores

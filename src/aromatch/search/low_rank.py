@@ -19,11 +19,10 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import svds
 
 from .._utils import checks
+from .._utils.nearest import top_k
 from .._utils.rows import MatrixLike
 from ..learners.inputs import product
-from .explore import check_bilinear
-from .stores.memory import NUMBERS_AT_ONCE
-from .top_k import best_of
+from .stores.memory import NUMBERS_PER_BLOCK
 
 Array = NDArray[np.float64]
 
@@ -80,7 +79,6 @@ def low_rank(model: Any, k: int, Q: MatrixLike | None = None, P: MatrixLike | No
     >>> print(am.search.low_rank(model, 9, X[1::2]))
     rank 9: ... of the squares of W lost, ... come out otherwise, ... of the best 10 kept, ... of the queries
     """
-    check_bilinear(model)
     k = checks.check_integer(k, "k", at_least=1)
     if k > min(model.n_features_in_, model.n_object_features_in_):
         raise ValueError(
@@ -113,7 +111,7 @@ def _swapped_anywhere(W: Any, U: Array, values: Array) -> float:
     """Give the share of comparisons that the cut changes, for rows that point anywhere."""
     # From a fixed start, so that the same model is told the same.
     generator, angles = np.random.default_rng(0), []
-    at_once = max(1, NUMBERS_AT_ONCE // max(W.shape))
+    at_once = max(1, NUMBERS_PER_BLOCK // max(W.shape))
     for start in range(0, _N_ANYWHERE, at_once):
         Q = generator.standard_normal((min(at_once, _N_ANYWHERE - start), len(U)))
         whole, cut = np.linalg.norm(np.asarray(Q @ W), axis=1), np.linalg.norm((Q @ U) * values, axis=1)
@@ -147,7 +145,7 @@ def _costs(model: Any, left: Array, right: Array, Q: Any, P: Any) -> tuple[float
             own = np.arange(some.shape[0])
             for scores in both:
                 scores[own, start + own] = -np.inf
-        exact, cut = (best_of(scores, n_best).places for scores in both)
+        exact, cut = (top_k(scores, n_best).indices for scores in both)
         shared += [len(np.intersect1d(*pair)) / n_best for pair in zip(exact, cut, strict=True)]
         same_first += (exact[:, 0] == cut[:, 0]).tolist()
     return float(np.mean(swapped)), float(np.mean(shared)), float(np.mean(same_first))

@@ -53,7 +53,7 @@ class Trained:
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read a file that `save` wrote, or that a learner's own `save` did: then vectors are taken as they are."""
         header, arrays = read_model(path)
-        if header.get("learner") == "Adapter":
+        if header.get("kind") == "adapter":
             raise ModelFileError(f"{path} holds an adapter, which this command cannot use; `aromatch info` tells of it")
         model = model_of(path, (header, arrays))
         widths = {"objects": model.n_object_features_in_, "queries": model.n_features_in_}

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ..io.container import read_model
 from ..learners import DiagonalAROMA, FactoredAROMA
-from ..search import Adapter
+from ..search.adapter.adapter import load_adapter
 from .bundle import KEY, Trained
 
 
@@ -48,7 +48,7 @@ class InfoReport:
 
 def info(path: str) -> InfoReport:
     """Tell what a model file is."""
-    if read_model(path)[0].get("learner") == "Adapter":
+    if read_model(path)[0].get("kind") == "adapter":
         return _of_adapter(path)
     trained = Trained.load(path)
     model: Any = trained.model
@@ -75,17 +75,17 @@ def info(path: str) -> InfoReport:
 
 
 def _of_adapter(path: str) -> InfoReport:
-    adapter = Adapter.load(path)
-    width = int(adapter._objects.width)
+    adapter = load_adapter(path)
+    width = adapter.n_features_in_
     return InfoReport(
         path=path,
         n_bytes=os.path.getsize(path),
         kind="Adapter",
-        parameters={"base": adapter.base, "blend": adapter.blend_},
+        parameters={"metric": adapter.metric, "correction_weight": adapter.correction_weight_},
         n_query_features=width,
         n_object_features=width,
-        prepared="rows of unit norm" if adapter.base == "cosine" else "rows as they are",
-        about={"n_objects": len(adapter), "n_queries": len(adapter._judgements)} | _noted(path),
+        prepared="rows of unit norm" if adapter.metric == "cosine" else "rows as they are",
+        about={"n_objects": len(adapter), "n_queries": len(adapter._feedback)} | _noted(path),
         n_triplets=None,
         n_updates=None,
         n_mistakes=None,

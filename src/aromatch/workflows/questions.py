@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from .._utils.nearest import top_k
 from .._utils.rows import Matrix
-from ..search.top_k import best_of
 
 Triplet = tuple[int, int, int]
 
@@ -71,7 +71,7 @@ def _candidates(model: Any, Q: Matrix, P: Matrix, rows: NDArray[np.int64], *, ow
     scores = model.similarity(Q[rows], P)
     if own:
         scores[np.arange(len(rows)), rows] = -np.inf
-    top = best_of(scores, min(_TOP, P.shape[0] - own)).places
+    top = top_k(scores, min(_TOP, P.shape[0] - own)).indices
     found = []
     for row, list_of_row in zip(rows.tolist(), top.tolist(), strict=True):
         found += [(row, first, second) for first, second in combinations(list_of_row, 2)]

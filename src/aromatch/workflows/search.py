@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from .._utils.checks import check_integer
+from .._utils.nearest import top_k
 from .._utils.rows import Matrix
 from ..io.items import Items, read_items
 from ..learners import Similarity, TripletLearner
 from ..search import Index
-from ..search.top_k import best_of
 from .baseline import Cosine, baseline_rows
 from .bundle import Trained
 from .problem import notes_of
@@ -184,7 +184,7 @@ def best(model: Any, Q: Matrix, P: Matrix, k: int, own: NDArray[np.int64] | None
     if isinstance(model, TripletLearner):
         found = Best(*Index(model, P).search(Q, wanted))
     else:
-        parts = [best_of(scores, wanted) for scores in _blocks(model, Q, P)]
+        parts = [top_k(scores, wanted) for scores in _blocks(model, Q, P)]
         rows, scores = (np.concatenate(part) for part in zip(*parts, strict=True))
         found = Best(rows, scores, None)
     return found if own is None else _without(found, own, min(k, P.shape[0] - 1))

@@ -7,6 +7,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 import aromatch as am
 from aromatch.search import Adapter
+from aromatch.search.adapter.adapter import load_adapter
 from taught_adapters import CONTAINERS, clusters, convinced, taught
 
 # -- what it promises -------------------------------------------------------------------------------------------------
@@ -18,10 +19,10 @@ def test_without_feedback_it_is_the_base_to_the_bit(container, dtype):
     X, _ = clusters()
     X = X.astype(dtype)
     adapter = Adapter(container(X))
-    assert adapter.blend_ == 0
+    assert adapter.correction_weight_ == 0
     base = cosine_similarity(container(X), container(X.copy()))  # of a matrix with itself BLAS takes another way
     np.testing.assert_array_equal(adapter.similarity(container(X), container(X)), base)
-    dot = Adapter(container(X), base="dot")
+    dot = Adapter(container(X), metric="dot")
     np.testing.assert_array_equal(dot.similarity(X[:5], X), container(X)[:5] @ X.T)
     ids = adapter.search(container(X), 6).ids
     expected = np.argsort(-cosine_similarity(X, X), axis=1, kind="stable")[:, :6]
@@ -35,7 +36,7 @@ def test_a_query_is_known_again_in_any_form(container, kind):
     adapter = Adapter(container(X), random_state=0)
     for row in range(20):
         adapter.judge(X[row] + 0.1, [row], [row + 1])
-    numbers = [adapter._judgements.numbers(adapter._queries(kind(X[[row]] + 0.1))) for row in range(20)]
+    numbers = [adapter._feedback.numbers(adapter._as_queries(kind(X[[row]] + 0.1))) for row in range(20)]
     assert np.concatenate(numbers).tolist() == list(range(20))
 
 
@@ -63,7 +64,7 @@ def test_a_query_far_from_everything_keeps_the_base_to_the_bit():
     np.testing.assert_array_equal(adapter.similarity(far, X), cosine_similarity(far, X))
 
 
-def test_judgements_help_queries_nearby():
+def test_feedback_help_queries_nearby():
     """Half of the features are noise that the classes have nothing to do with."""
     generator = np.random.default_rng(3)
     X, y = clusters(n_each=60, width=12, spread=0.8, seed=3)
@@ -75,14 +76,14 @@ def test_judgements_help_queries_nearby():
     after = am.evaluation.evaluate_retrieval(adapter, X[test], y[test])
     assert after.mean_average_precision > 1.1 * before.mean_average_precision
     assert after.precision[10] > 1.07 * before.precision[10]
-    assert adapter.watched_.learned > 0
+    assert adapter.diagnostics_.correction_coef > 0
 
 
-def test_judgements_that_contradict_each_other_take_the_blend_away():
+def test_feedback_that_contradict_each_other_take_the_correction_weight_away():
     X, y = clusters(n_each=40, spread=0.9)
     adapter = Adapter(X, random_state=0)
     taught(adapter, X, y, range(0, len(X), 2), clicks=False)
-    high = adapter.blend_
+    high = adapter.correction_weight_
     learned_by_then = adapter.trust(X).mean()
     generator = np.random.default_rng(1)
     for row in generator.permutation(len(X)):
@@ -93,8 +94,8 @@ def test_judgements_that_contradict_each_other_take_the_blend_away():
         adapter.judge(query, ids[good], ids[~good])
     assert high > 0.7
     assert learned_by_then > 0.1
-    assert adapter.watched_.learned < 0
-    assert adapter.blend_ < 0.2
+    assert adapter.diagnostics_.correction_coef < 0
+    assert adapter.correction_weight_ < 0.2
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -106,13 +107,12 @@ def test_the_same_feedback_gives_the_same_bits(container, tmp_path):
         getattr(adapters[1], kind)(*arguments)
         if number == 20:  # goes on in another process
             adapters[1].save(tmp_path / "adapter")
-            adapters[1] = Adapter.load(tmp_path / "adapter")
+            adapters[1] = load_adapter(tmp_path / "adapter")
     Q = X + 0.1
     np.testing.assert_array_equal(*(adapter.similarity(Q, X) for adapter in adapters))
-    np.testing.assert_array_equal(*(adapter.suggest(4) for adapter in adapters))
     np.testing.assert_array_equal(*(adapter.search(Q, 9).ids for adapter in adapters))
-    assert adapters[0].blend_ == adapters[1].blend_
-    assert adapters[0].watched_ == adapters[1].watched_
+    assert adapters[0].correction_weight_ == adapters[1].correction_weight_
+    assert adapters[0].diagnostics_ == adapters[1].diagnostics_
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -125,7 +125,7 @@ def test_what_was_saved_goes_on_to_the_same_bits_after_objects_came_and_went(con
     adapter.remove([3, 60, 150, 201])
     convinced(adapter)
     adapter.save(tmp_path / "adapter")
-    loaded = Adapter.load(tmp_path / "adapter")
+    loaded = load_adapter(tmp_path / "adapter")
     Q = X + 0.02
     for one in (adapter, loaded):
         one.judge(X[1] + 0.1, [1, 2], [100])
@@ -135,7 +135,6 @@ def test_what_was_saved_goes_on_to_the_same_bits_after_objects_came_and_went(con
         np.testing.assert_array_equal(mine.ids, theirs.ids)
         np.testing.assert_array_equal(mine.scores, theirs.scores)
     np.testing.assert_array_equal(adapter.search(container(Q), 20).scores, loaded.search(container(Q), 20).scores)
-    np.testing.assert_array_equal(adapter.suggest(5), loaded.suggest(5))
 
 
 def test_a_search_does_not_change_what_comes_after():
@@ -149,7 +148,6 @@ def test_a_search_does_not_change_what_comes_after():
             if looks:
                 adapter.search(X[:3], 2)
                 adapter.search(arguments[0], 2)
-                adapter.suggest()
         scores.append(adapter.similarity(X, X))
     np.testing.assert_array_equal(*scores)
 
@@ -187,7 +185,7 @@ def test_what_was_judged_about_removed_objects_is_forgotten(container):
             other.judge(query, good, bad)
     other.remove(gone)
     queries = X + 0.05
-    views = [one._surroundings.view(one._queries(queries)) for one in (adapter, other)]
+    views = [one._neighbourhood.correction(one._as_queries(queries)) for one in (adapter, other)]
     for mine, theirs in zip(*views, strict=True):
         np.testing.assert_allclose(mine, theirs, atol=1e-12)
     assert (views[0].trust > 0).any()
@@ -198,31 +196,9 @@ def test_once_good_and_once_bad_is_no_judgement():
     adapter = Adapter(X, random_state=0)
     adapter.judge(X[0] + 0.1, [1, 2], [20])
     adapter.judge(X[0] + 0.1, [20], [1, 2])
-    assert adapter.blend_ > 0
+    assert adapter.correction_weight_ > 0
     np.testing.assert_array_equal(adapter.trust(X), 0)
     np.testing.assert_array_equal(adapter.trust(X[0] + 0.1), 0)
-
-
-# -- which to ask -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("container", CONTAINERS)
-def test_suggestions_are_comparisons_where_little_is_known(container):
-    X, y = clusters(n_each=30, spread=0.3)
-    adapter = Adapter(container(X), random_state=0)
-    first = adapter.suggest(8)
-    assert first.shape == (8, 3)
-    assert all(len(set(row)) == 3 for row in first.tolist())
-    assert len(set(first[:, 0].tolist())) == 8
-    np.testing.assert_array_equal(first, adapter.suggest(8))
-    # Of many objects only some are looked at, which the seed chooses.
-    assert len({tuple(Adapter(container(X), random_state=seed).suggest()[0]) for seed in range(20)}) > 1
-    for row in np.flatnonzero(y < 3):
-        ids = adapter.search(X[row], 10).ids
-        adapter.judge(X[row], ids[y[ids] == y[row]], ids[y[ids] != y[row]])
-    asked = y[adapter.suggest(2)[:, 0]]
-    np.testing.assert_array_equal(asked, 3)
-    assert len(adapter.suggest(1000)) == len(X)
 
 
 # -- what it takes from whom ------------------------------------------------------------------------------------------
@@ -233,12 +209,12 @@ def test_likes_alone_move_nothing_and_queries_judged_before_prove_nothing():
     adapter = Adapter(X, random_state=0)
     for row in range(0, len(X), 2):
         adapter.judge(X[row], adapter.search(X[row], 8).ids, [])
-    assert adapter.blend_ == 0
+    assert adapter.correction_weight_ == 0
     again = Adapter(X, random_state=0)
     for _ in range(30):
         ids = again.search(X[0] + 0.1, 8).ids
         again.judge(X[0] + 0.1, ids[y[ids] == y[0]], ids[y[ids] != y[0]])
-    assert again.watched_.n_compared == 0
+    assert again.diagnostics_.n_compared == 0
 
 
 def test_who_asks_again_what_was_judged_finds_what_was_good():
@@ -251,7 +227,7 @@ def test_who_asks_again_what_was_judged_finds_what_was_good():
     shown = adapter.search(query, 8).ids
     for _ in range(3):
         adapter.judge(query, shown[5:6], np.delete(shown, 5))
-    assert adapter.trust(query)[0] >= 0.8 * adapter.blend_
+    assert adapter.trust(query)[0] >= 0.8 * adapter.correction_weight_
     before, after = (np.flatnonzero(ids == shown[5])[0] for ids in (shown, adapter.search(query, 8).ids))
     assert after < before
 
@@ -265,7 +241,7 @@ def test_what_all_objects_have_in_common_makes_no_query_go_further(shift):
     taught(adapter, X, y, range(0, len(X), 2))
     convinced(adapter)
     Q = X[1::2] / np.linalg.norm(X[1::2], axis=1, keepdims=True)
-    moved = np.linalg.norm(adapter.query_vector(Q) - Q, axis=1)
+    moved = np.linalg.norm(adapter.transform(Q) - Q, axis=1)
     spread = np.linalg.norm(Q - Q.mean(axis=0), axis=1)
     assert moved.max() > 0.1 * spread.mean()
     assert (moved < 0.8 * spread).all()
@@ -276,11 +252,11 @@ def test_an_object_that_holds_a_query_is_not_the_query():
     generator = np.random.default_rng(0)
     X = (generator.random((60, 12)) < 0.5).astype(float)
     query = X[3] * (np.arange(12) < 6)
-    adapter = Adapter(X, base="dot", random_state=0)
+    adapter = Adapter(X, metric="dot", random_state=0)
     adapter.judge(query, [3], [4])
-    assert adapter._judgements.queries is not None
+    assert adapter._feedback.queries is not None
     adapter.judge(X[3], [5], [4])
-    assert adapter._judgements.arrays()[3].tolist() == [-1, 3]
+    assert adapter._feedback.columns()[3].tolist() == [-1, 3]
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -288,8 +264,8 @@ def test_a_query_of_zeros_teaches_nothing(container):
     X, y = clusters()
     adapter = Adapter(container(X), random_state=0)
     taught(adapter, X, y, range(20))
-    before = adapter.similarity(container(X), container(X)), len(adapter._judgements)
+    before = adapter.similarity(container(X), container(X)), len(adapter._feedback)
     adapter.judge(container(np.zeros((1, X.shape[1]))), [0], [1])
     np.testing.assert_array_equal(adapter.similarity(container(X), container(X)), before[0])
-    assert len(adapter._judgements) == before[1]
+    assert len(adapter._feedback) == before[1]
     adapter.remove([0])

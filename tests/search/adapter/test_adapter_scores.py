@@ -130,15 +130,15 @@ class SlowAdapter:
 def test_scores_are_those_of_the_slow_adapter(container, base, seed):
     X, y = clusters(seed=seed, spread=0.9)
     X[np.abs(X) < 0.2] = 0
-    adapter, slow = Adapter(container(X), base=base, random_state=0), SlowAdapter(X, base)
+    adapter, slow = Adapter(container(X), metric=base, random_state=0), SlowAdapter(X, base)
     rows = np.random.default_rng(seed).permutation(len(X))[:20]
     for kind, query, *rest in taught(adapter, X, y, [*rows, *rows[:3]], seed):
         getattr(slow, kind)(query, *rest)
     Q = np.concatenate([X[:15], clusters(seed=seed, spread=1.2)[0] + 0.1])
-    blend = convinced(adapter).blend_
+    blend = convinced(adapter).correction_weight_
     expected = slow.similarity(Q, X, blend)
     np.testing.assert_allclose(adapter.similarity(container(Q), container(X)), expected, atol=1e-10)
-    np.testing.assert_allclose(adapter.query_vector(Q) @ slow.based(X).T, expected, atol=1e-10)
+    np.testing.assert_allclose(adapter.transform(Q) @ slow.based(X).T, expected, atol=1e-10)
     trust = [blend * slow.view(q)[0] for q in slow.based(Q)]
     np.testing.assert_allclose(adapter.trust(Q), trust, atol=1e-12)
     assert 0.2 < np.mean(np.array(trust) > 0) < 1

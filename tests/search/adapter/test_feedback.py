@@ -1,4 +1,4 @@
-"""Judgements that are kept up to date, against all of them counted anew."""
+"""Feedback that is kept up to date, against a recount of everything."""
 
 import hashlib
 
@@ -11,10 +11,10 @@ from sklearn.preprocessing import normalize
 
 from aromatch._utils.rows import unit_rows
 from aromatch.search import Adapter
-from aromatch.search.adapter.credit import asked_for, votes_on
-from aromatch.search.adapter.feedback import GONE, Judgements
+from aromatch.search.adapter.adapter import load_adapter
+from aromatch.search.adapter.credit import credit_of, weighted_targets
+from aromatch.search.adapter.feedback import REMOVED, Feedback, row_hashes
 from aromatch.search.adapter.neighbourhood import dense, quantile_of_sorted
-from aromatch.search.adapter.row_hashes import digests
 
 N_QUERIES, N_OBJECTS = 7, 9
 EVERY_OBJECT = np.arange(N_OBJECTS)
@@ -40,8 +40,8 @@ class CountedAnew:
                 self.net[pair] = self.net.get(pair, 0) + value
 
     def forget(self, ids):
-        self.itself = [GONE if one in ids else one for one in self.itself]
-        gone = {number for number, one in enumerate(self.itself) if one == GONE}
+        self.itself = [REMOVED if one in ids else one for one in self.itself]
+        gone = {number for number, one in enumerate(self.itself) if one == REMOVED}
         self.number = {name: number for name, number in self.number.items() if number not in gone}
         self.net = {pair: net for pair, net in self.net.items() if pair[1] not in ids and pair[0] not in gone}
 
@@ -67,23 +67,23 @@ class CountedAnew:
         self.is_asked = own.sum(axis=0) > 0
 
 
-def from_files(judgements):
-    return Judgements.from_arrays(judgements.arrays(), judgements.nearness, judgements.names(), judgements.queries)
+def from_files(feedback):
+    return Feedback.from_columns(feedback.columns(), feedback.proximity, feedback.hashes(), feedback.queries)
 
 
-def state_of(judgements):
+def state_of(feedback):
     """Everything that lookups read, in a form that can be compared."""
     return {
-        "wants": [(want.ids.tolist(), want.weights.tolist()) for want in judgements.wants],
-        "numbers": (judgements.precision.tolist(), judgements.of_mean.tolist(), judgements.nearness_of_good.tolist()),
+        "wants": [(want.keys.tolist(), want.weights.tolist()) for want in feedback.targets],
+        "numbers": (feedback.precision.tolist(), feedback.mean_weight.tolist(), feedback.sorted_proximity.tolist()),
         "voters": [
             {one: voters.tolist() for one, voters in these.items()}
-            for these in (judgements.liked_by, judgements.disliked_by)
+            for these in (feedback.positive_for, feedback.negative_for)
         ],
-        "asked by": {one: numbers.tolist() for one, numbers in judgements.asked_by.items()},
-        "columns": [column.tolist() for column in judgements.arrays()],
-        "names": judgements.names().tolist(),
-        "known again": judgements._number,
+        "asked by": {one: numbers.tolist() for one, numbers in feedback.queries_of.items()},
+        "columns": [column.tolist() for column in feedback.columns()],
+        "names": feedback.hashes().tolist(),
+        "known again": feedback._number,
     }
 
 
@@ -97,63 +97,63 @@ forgotten = st.tuples(st.just("forget"), st.sets(st.integers(0, N_OBJECTS - 1), 
 steps = st.lists(st.one_of(judged, judged, judged, forgotten, st.just(("files",))), max_size=25)
 
 
-def go_on(judgements, anew, step):
-    """Take a step in both; give the judgements, which may be others."""
+def go_on(feedback, anew, step):
+    """Take a step in both; give the feedback, which may be others."""
     kind, *arguments = step
     if kind == "files":
-        return from_files(judgements)
+        return from_files(feedback)
     if kind == "forget":
         anew.forget(arguments[0])
-        judgements.forget(np.array(sorted(arguments[0])))
-        return judgements
+        feedback.remove_objects(np.array(sorted(arguments[0])))
+        return feedback
     number, good, bad = arguments
     itself, nearness = (number if number % 2 else -1), number / 3 % 1
     good, bad = np.array(sorted(good), dtype=np.int64), np.array(sorted(bad - good), dtype=np.int64)
     anew.add(number, itself, nearness, good, bad)
-    judgements.add(query_row(number), itself, nearness, good, bad)
-    return judgements
+    feedback.add(query_row(number), itself, nearness, good, bad)
+    return feedback
 
 
 @settings(max_examples=200, deadline=None)
 @given(steps)
-def test_judgements_that_are_kept_up_to_date_are_those_counted_anew(steps):
-    judgements, anew = Judgements(), CountedAnew()
+def test_feedback_that_is_kept_up_to_date_equals_a_recount(steps):
+    feedback, anew = Feedback(), CountedAnew()
     for step in steps:
-        judgements = go_on(judgements, anew, step)
+        feedback = go_on(feedback, anew, step)
         anew.count()
-        np.testing.assert_array_equal(judgements.precision, anew.precision)
-        np.testing.assert_array_equal(judgements.of_mean, anew.of_mean)
-        assert judgements.nearness_of_good.tolist() == sorted(np.array(anew.nearness)[anew.has_good])
-        assert judgements.numbers(np.eye(N_QUERIES)).tolist() == [anew.number.get(one, -1) for one in range(N_QUERIES)]
-        assert [one in judgements.asked_by for one in EVERY_OBJECT.tolist()] == anew.is_asked.tolist()
-        votes = votes_on(judgements, EVERY_OBJECT)
-        likes = sparse.csr_array((votes.shares, votes.by, votes.starts), shape=anew.likes.shape)
+        np.testing.assert_array_equal(feedback.precision, anew.precision)
+        np.testing.assert_array_equal(feedback.mean_weight, anew.of_mean)
+        assert feedback.sorted_proximity.tolist() == sorted(np.array(anew.nearness)[anew.has_good])
+        assert feedback.numbers(np.eye(N_QUERIES)).tolist() == [anew.number.get(one, -1) for one in range(N_QUERIES)]
+        assert [one in feedback.queries_of for one in EVERY_OBJECT.tolist()] == anew.is_asked.tolist()
+        votes = credit_of(feedback, EVERY_OBJECT)
+        likes = sparse.csr_array((votes.shares, votes.queries, votes.starts), shape=anew.likes.shape)
         np.testing.assert_allclose(likes.toarray(), anew.likes, rtol=1e-14)
-        np.testing.assert_allclose(votes.known, anew.known, rtol=1e-14)
-        np.testing.assert_array_equal(votes.is_only_bad, anew.is_only_bad)
-        if len(judgements):
-            asking = np.random.default_rng(len(judgements)).random((3, len(judgements)))
+        np.testing.assert_allclose(votes.amount, anew.known, rtol=1e-14)
+        np.testing.assert_array_equal(votes.is_only_negative, anew.is_only_bad)
+        if len(feedback):
+            asking = np.random.default_rng(len(feedback)).random((3, len(feedback)))
             rows, numbers = np.nonzero(asking > 0.5)
             asking[asking <= 0.5] = 0
             twice = np.concatenate([rows, rows]), np.concatenate([numbers, numbers])
-            found = asked_for(judgements, 3, *twice, np.tile(asking[rows, numbers], 2))
-            weights = sparse.csr_array((found.weights, (found.rows, found.ids)), shape=(3, N_OBJECTS))
-            assert weights.nnz == len(found.ids)
+            found = weighted_targets(feedback, 3, *twice, np.tile(asking[rows, numbers], 2))
+            weights = sparse.csr_array((found.weights, (found.rows, found.keys)), shape=(3, N_OBJECTS))
+            assert weights.nnz == len(found.keys)
             np.testing.assert_allclose(weights.toarray(), 2 * asking @ anew.wants, atol=1e-14)
-            np.testing.assert_allclose(found.of_mean, 2 * asking @ anew.of_mean, atol=1e-14)
+            np.testing.assert_allclose(found.mean_weight, 2 * asking @ anew.of_mean, atol=1e-14)
 
 
 @settings(max_examples=100, deadline=None)
 @given(steps, st.randoms(use_true_random=False))
-def test_judgements_do_not_depend_on_how_one_got_there(steps, random):
+def test_feedback_does_not_depend_on_the_order_of_arrival(steps, random):
     """Through files, and said in other words: one object at a time, with things taken back."""
-    judgements, anew = Judgements(), CountedAnew()
+    feedback, anew = Feedback(), CountedAnew()
     for step in steps:
-        judgements = go_on(judgements, anew, step)
-    assert state_of(from_files(judgements)) == state_of(judgements)
+        feedback = go_on(feedback, anew, step)
+    assert state_of(from_files(feedback)) == state_of(feedback)
     if any(step[0] == "forget" for step in steps):
         return
-    other = Judgements()
+    other = Feedback()
     for number in dict.fromkeys(step[1] for step in steps if step[0] == "judge"):
         nothing = np.empty(0, dtype=np.int64)
         other.add(query_row(number), number if number % 2 else -1, number / 3 % 1, nothing, nothing)
@@ -164,7 +164,7 @@ def test_judgements_do_not_depend_on_how_one_got_there(steps, random):
     for (number, one), value in singles:
         ids = [np.array([one]), np.empty(0, dtype=np.int64)][::value]
         other.add(query_row(names[number]), -9, -9.0, *ids)
-    assert state_of(other) == state_of(judgements)
+    assert state_of(other) == state_of(feedback)
 
 
 # -- the whole adapter ------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_an_adapter_goes_on_to_the_same_bits_from_files_and_after_searches(tmp_p
     for step in steps:
         if step == "files":
             other.save(path)
-            other = Adapter.load(path)
+            other = load_adapter(path)
             other.search(container(X), 3)
             continue
         if step == "add":
@@ -197,11 +197,11 @@ def test_an_adapter_goes_on_to_the_same_bits_from_files_and_after_searches(tmp_p
             arguments = [asked, shown, shown[cut - 1]] if step == "click" else [asked, shown[:cut], shown[cut:]]
         for adapter in (one, other):
             getattr(adapter, "judge" if step == "again" else step)(*arguments)
-    assert state_of(one._judgements) == state_of(other._judgements)
-    assert one.watched_ == other.watched_
+    assert state_of(one._feedback) == state_of(other._feedback)
+    assert one.diagnostics_ == other.diagnostics_
     np.testing.assert_array_equal(one.ids, other.ids)
     for Q in (X, X[:1]):
-        views = (adapter._surroundings.view(adapter._queries(Q)) for adapter in (one, other))
+        views = (adapter._neighbourhood.correction(adapter._as_queries(Q)) for adapter in (one, other))
         for mine, theirs in zip(*views, strict=True):
             np.testing.assert_array_equal(mine, theirs)
 
@@ -219,7 +219,7 @@ def one_digest(row):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
-def test_rows_of_a_batch_have_the_names_that_each_has_alone(container, dtype):
+def test_rows_of_a_batch_have_the_hashes_of_single_rows(container, dtype):
     X = np.round(np.random.default_rng(0).normal(size=(30, 6))).astype(dtype)
     X[7] = 0
     rows = container(X)
@@ -228,15 +228,15 @@ def test_rows_of_a_batch_have_the_names_that_each_has_alone(container, dtype):
     else:
         rows[::5] *= -0.0
     expected = [one_digest(rows[[number]]) for number in range(30)]
-    assert digests(rows) == expected
-    assert digests(rows[3:9]) == expected[3:9]
+    assert row_hashes(rows) == expected
+    assert row_hashes(rows[3:9]) == expected[3:9]
     assert len(set(expected)) > 20
 
 
-def test_names_are_those_in_files_of_earlier_versions():
+def test_row_hashes_are_stable_across_versions():
     rows = np.array([[0.5, -0.0, 2.0]])
-    assert digests(rows)[0].hex()[:16] == "5ec019fa7d8a9606"
-    assert digests(sparse.csr_array(rows))[0].hex()[:16] == "da18574bab8da2b0"
+    assert row_hashes(rows)[0].hex()[:16] == "5ec019fa7d8a9606"
+    assert row_hashes(sparse.csr_array(rows))[0].hex()[:16] == "da18574bab8da2b0"
 
 
 @settings(max_examples=200, deadline=None)

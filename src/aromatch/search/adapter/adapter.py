@@ -1,390 +1,435 @@
-"""Search that gets better from what people judge and click, and keeps what they had where it knows nothing.
+"""Search that learns from judgements and clicks, and keeps the base ranking where there is no feedback.
 
-The base score of a query q and an object p, their cosine or inner product, becomes ``(q + b t l u)'p``:
+The base score of a query q and an object p, their cosine or inner product, becomes ``(q + w t l u)'p``:
 
-- u, of length 1, is what queries nearby asked for: the mean of what was good for them, less the mean of all objects,
-  less a part of what was bad. Nearby are the ten nearest among the objects and the queries that were judged; the first
-  counts most, and one whose list was mostly bad counts little (`judgements`).
-- t, the trust, is how much of the neighbourhood is known: the share of the ten nearest objects that were liked, each
-  with the precision of the queries that liked it, less the share of those that were only disliked. It falls for a query
-  that is further from everything than most that were judged. A query unlike any of them has t = 0, and keeps the base
-  ranking to the bit. One that was judged itself is trusted in any case.
-- l is half the length of q without what it has in common with all objects, which does not tell them apart.
-- b, the blend, is one number for all queries: how far predictions made before learning say that this helps (`watch`).
+- u, of unit norm, is the direction of the targets in the neighbourhood: the mean of the positive objects of nearby
+  queries, minus the mean of all objects, minus a fraction of the negative ones. The neighbourhood consists of the ten
+  nearest among the objects and the queries with feedback, weighted by rank and by the precision of their lists
+  (`feedback`, `credit`).
+- t, the trust, is the coverage of the neighbourhood by feedback: the credit of the ten nearest objects, minus that of
+  objects with only negative feedback. It decreases for queries that are further from all objects than most queries with
+  feedback. A query unlike any of them has t = 0 and the base ranking, bit for bit. A query that has feedback of its own
+  is always trusted (`neighbourhood`).
+- l is half the norm of q without its part along the mean of all objects, which does not distinguish them.
+- w, the correction weight, is one number for all queries: how far predictions made before learning support the
+  correction (`monitor`).
 
-It is a vector to search with in any store of the objects, like those of other models. There is no matrix to be led
-astray: the worst that a wrong judgement does is to pull queries around it to a wrong object.
+The corrected query is a vector to search with in any store of the objects. There is no matrix that wrong feedback could
+spoil: a wrong judgement pulls the queries around it to a wrong object, and no others.
 """
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.extmath import safe_sparse_dot
 
 from ..._utils import checks
-from ..._utils.rows import Matrix, MatrixLike, as_float64, as_matrix, read_all, unit_rows
+from ..._utils.chunks import chunks
+from ..._utils.rows import Matrix, MatrixLike, as_rows, unit_rows
 from ...exceptions import ModelFileError
 from ...io.container import read_model, write_model
 from ...learners.fingerprint import Fingerprint, check_same
-from ..stores.memory import NUMBERS_AT_ONCE, Collection, Ids, check_ids
-from ..top_k import products
-from .feedback import Judgements
+from ..stores.base import Array, Hits, Keys
+from ..stores.memory import NUMBERS_PER_BLOCK, MemoryStore, products
+from .feedback import Feedback
 from .files import Parts, from_file, to_file
-from .monitor import Watch, Watched
-from .neighbourhood import Surroundings, View, dense
-from .suggest import suggest
+from .monitor import Diagnostics, Monitor
+from .neighbourhood import Correction, Neighbourhood, dense
 
-Array = NDArray[Any]
+Encoder = Callable[[list[str]], Any]
+Queries = MatrixLike | str | Sequence[str]
 
-_MOST_QUERIES_AT_ONCE = 256
-
-
-class Ranked(NamedTuple):
-    """What a search found, the best first: a row for each query, or one row for a query that is a vector."""
-
-    ids: Ids
-    scores: Array
+_MAX_QUERIES_PER_CHUNK = 256
 
 
 class Adapter:
-    """Learns from judgements and clicks, beside the cosine or inner product that a search has now.
+    """Search by cosine or inner product that learns from judgements and clicks.
 
     Parameters
     ----------
-    objects : array or CSR matrix of shape (n_objects, n_features)
-        Copied. Their ids are 0, 1, 2, ...
-    base : {"cosine", "dot"}, default "cosine"
-        The score to begin with, of queries and objects in one space.
+    vectors : array or CSR matrix of shape (n_objects, n_features)
+        Vectors of the objects, which are copied.
+    ids : sequence of int or of str, optional
+        Unique ids of the objects; 0, 1, 2, ... by default.
+    metric : {"cosine", "dot"}, default "cosine"
+        The base score of queries and objects, which share one space.
+    encoder : callable, optional
+        Function from a list of texts to their vectors, for queries that are strings. It is not saved.
     random_state : None, int, Generator or RandomState
-        For `suggest`.
+        Random seed, saved with the adapter. Search and learning are deterministic.
     fingerprint : Fingerprint, optional
-        Of the embedding that objects and queries come from; it is saved with the adapter, and `load` can check it.
+        Fingerprint of the embedding of queries and objects, saved with the adapter; see `check_fingerprint`.
 
     Attributes
     ----------
-    blend_ : float
-        From 0, the base score alone, to 1. What a query gets of it depends on how well its surroundings are known.
-    watched_ : Watched
-        What predictions that were made before learning say about the use of what was learned.
+    correction_weight_ : float
+        Weight of the learned correction, from 0 (the base score) to 1.
+    diagnostics_ : Diagnostics
+        Evidence for or against the correction, from predictions made before learning.
 
     Examples
     --------
     >>> import numpy as np
     >>> import aromatch as am
-    >>> objects = np.random.default_rng(0).normal(size=(100, 8))
-    >>> adapter = am.search.Adapter(objects)
-    >>> query = objects[7] + 0.3
-    >>> ids, scores = adapter.search(query, k=5)
-    >>> adapter.click(query, shown=ids, clicked=ids[2])
-    >>> adapter.judge(query, good=ids[2:4], bad=ids[:2])
-    >>> 0 < adapter.blend_ < 1
-    True
+    >>> vectors = np.random.default_rng(0).normal(size=(100, 8))
+    >>> adapter = am.Adapter(vectors)
+    >>> query = vectors[7] + 0.3
+    >>> hits = adapter.search(query, k=5)
+    >>> record = adapter.click(query, shown=hits.ids, clicked=hits.ids[2])
+    >>> record = adapter.judge(query, good=hits.ids[2:4], bad=hits.ids[:2])
+    >>> adapter
+    Adapter(100 objects, 8 features, metric='cosine', 2 feedback lists, correction_weight_=0.17)
     """
+
+    metric_ = "dot"
+    """How `transform` and `transform_objects` are compared, as in a `Similarity`."""
 
     def __init__(
         self,
-        objects: MatrixLike,
-        *,
-        base: str = "cosine",
+        vectors: MatrixLike,
+        ids: ArrayLike | None = None,
+        metric: str = "cosine",
+        encoder: Encoder | None = None,
         random_state: Any = None,
         fingerprint: Fingerprint | None = None,
     ) -> None:
-        self.base = checks.check_choice(base, "base", ("cosine", "dot"))
+        self.metric = checks.check_choice(metric, "metric", ("cosine", "dot"))
+        self.encoder = _checked_encoder(encoder)
         if random_state is None:
             self._seed = secrets.randbits(63)
         elif isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
             self._seed = checks.check_integer(random_state, "random_state", at_least=0)
         else:
             self._seed = int(checks.random_generator(random_state).integers(2**63))
-        rows = self._based(_rows_of(objects, "objects"))
-        self._fingerprint = None if fingerprint is None else _checked(fingerprint, rows.shape[1])
-        self._put(Collection(rows), Judgements(), Watch())
-        self._surroundings.changed(_sum_of(rows))
-        self._sequence = 0
+        rows = self._normalized(as_rows(vectors, "vectors"), copy=True)
+        self._fingerprint = None if fingerprint is None else _checked_fingerprint(fingerprint, rows.shape[1])
+        self._set_state(MemoryStore(rows, ids), Feedback(), Monitor(), _sum(rows))
+        self._n_records = 0
 
     def __len__(self) -> int:
-        return len(self._objects)
+        return len(self._store)
+
+    def __repr__(self) -> str:
+        return (
+            f"Adapter({len(self)} objects, {self.n_features_in_} features, metric={self.metric!r}, "
+            f"{self._n_records} feedback lists, correction_weight_={self.correction_weight_:.2f})"
+        )
 
     @property
-    def ids(self) -> Ids:
-        """Ids of all objects, in the order in which they came."""
-        return self._objects.ids
+    def ids(self) -> Array:
+        """Ids of all objects, in the order in which they were added."""
+        return self._store.ids
 
     @property
-    def width(self) -> int:
-        """How many features objects and queries have."""
-        return int(self._objects.width)
+    def n_features_in_(self) -> int:
+        """Number of features of queries and objects."""
+        return self._store.n_features
+
+    n_object_features_in_ = n_features_in_
 
     @property
-    def blend_(self) -> float:
-        """How much of what was learned is used where all is known, from 0 to 1."""
-        return self._watch.blend
+    def correction_weight_(self) -> float:
+        """Weight of the learned correction, from 0 to 1."""
+        return self._monitor.correction_weight
 
     @property
-    def watched_(self) -> Watched:
-        """What predictions made before learning say about the use of what was learned."""
-        return self._watch.result()
+    def diagnostics_(self) -> Diagnostics:
+        """Evidence for or against the correction, from predictions made before learning."""
+        return self._monitor.diagnostics()
 
     @property
     def fingerprint_(self) -> Fingerprint | None:
-        """Of the embedding that it was made for; None when nobody said."""
+        """Fingerprint of the embedding; None if there is none."""
         return self._fingerprint
 
     def check_fingerprint(self, fingerprint: Fingerprint) -> None:
-        """Refuse an embedding that is not the one that the adapter was made for; without one, all are refused."""
+        """Raise a ValueError if the fingerprint is not that of the adapter, or if the adapter has none."""
         if self._fingerprint is None:
-            raise ValueError("the adapter was made without a fingerprint, so that nobody can tell")
-        check_same(self._fingerprint, _checked(fingerprint), "")
+            raise ValueError("the adapter has no fingerprint; pass one when it is made")
+        check_same(self._fingerprint, _checked_fingerprint(fingerprint), "")
 
     # -- searching ----------------------------------------------------------------------------------------
 
-    def search(self, queries: MatrixLike, k: int = 10) -> Ranked:
-        """Find the k best objects for every query, all when there are fewer.
+    def search(self, query: Queries, k: int = 10) -> Hits:
+        """Return the k best objects for every query, all if there are fewer.
 
-        Equal scores are in the order in which the objects came. For a query that is a vector, ids and scores are too.
+        Parameters
+        ----------
+        query : vector, matrix, str or list of str
+            A vector or a str returns vectors of ids and scores, otherwise there is one row for each query.
+        k : int, default 10
+
+        Returns
+        -------
+        Hits
+            Ties are ordered as the objects were added.
         """
-        k = min(checks.check_integer(k, "k", at_least=1), len(self))
-        Q = self._queries(queries)
-        parts = [self._surroundings.nearest(self._vectors(some), k) for some in self._batches(Q)]
-        ids, scores = (np.concatenate(part) for part in zip(*parts, strict=True))
-        is_one = not sparse.issparse(queries) and np.ndim(queries) == 1
-        return Ranked(ids[0], scores[0]) if is_one else Ranked(ids, scores)
+        k = min(checks.check_integer(k, "k", at_least=1), len(self._store))
+        found = [self._store.nearest(self._transform(some), k) for some in self._chunks(self._as_queries(query))]
+        keys, scores = (np.concatenate(part) for part in zip(*found, strict=True))
+        is_single = isinstance(query, str) or (np.ndim(query) == 1 and not _is_text(query))
+        hits = Hits(self._store.ids_of(keys), scores)
+        return hits.first() if is_single else hits
 
-    def similarity(self, Q: MatrixLike, P: MatrixLike) -> Array:
-        """Score every query with every object, those of the adapter or any others."""
-        queries, objects = self._queries(Q), self._queries(P, "P")
+    def similarity(self, Q: Queries, P: MatrixLike | None = None) -> Array:
+        """Return the score of every query with every object, of the adapter or not; P is Q by default."""
+        queries = self._as_queries(Q, "Q")
+        objects = queries if P is None else self._as_queries(P, "P")
         scores = np.array(safe_sparse_dot(queries, objects.T, dense_output=True))
         start = 0
-        for some in self._batches(queries):
-            added, end = self._added(some), start + some.shape[0]
-            changed = np.flatnonzero(added.any(axis=1))
+        for some in self._chunks(queries):
+            correction, end = self._weighted_correction(some), start + some.shape[0]
+            changed = np.flatnonzero(correction.any(axis=1))
             if len(changed):
-                scores[start + changed] += products(objects, added[changed])
+                scores[start + changed] += products(objects, correction[changed])
             start = end
         return scores
 
-    def query_vector(self, queries: MatrixLike) -> Array:
-        """Give what to search with in any store of the objects that ranks by inner products.
+    def transform(self, Q: Queries) -> Array:
+        """Return the corrected queries, to search with in any store of `transform_objects` by inner products."""
+        return np.concatenate([self._transform(some) for some in self._chunks(self._as_queries(Q, "Q"))])
 
-        For base="cosine" the objects in that store have to have unit norm.
-        """
-        Q = self._queries(queries)
-        return np.concatenate([self._vectors(some) for some in self._batches(Q)])
+    def transform_objects(self, P: MatrixLike) -> Matrix:
+        """Return objects as a store that is searched with `transform` must hold them: normalized for the cosine."""
+        return self._normalized(as_rows(P, "P"))
 
-    def trust(self, queries: MatrixLike) -> Array:
-        """Give how much of what was learned each query gets, from 0, the base score alone, to 1."""
-        Q = self._queries(queries)
-        return self.blend_ * np.concatenate([self._surroundings.view(some).trust for some in self._batches(Q)])
+    def trust(self, Q: Queries) -> Array:
+        """Return the share of the correction that each query gets, from 0 (the base score) to 1."""
+        queries = self._chunks(self._as_queries(Q, "Q"))
+        return self.correction_weight_ * np.concatenate(
+            [self._neighbourhood.correction(some).trust for some in queries]
+        )
 
     # -- learning -----------------------------------------------------------------------------------------
 
-    def judge(self, query: MatrixLike, good: ArrayLike, bad: ArrayLike) -> None:
-        """Learn which objects are good for a query and which are not.
+    def judge(self, query: Queries, good: ArrayLike = (), bad: ArrayLike = ()) -> int:
+        """Learn which objects are relevant to a query and which are not.
+
+        Lists with only positive feedback do not raise `correction_weight_`; pass `bad` as well, or use `click`.
 
         Parameters
         ----------
-        query : vector or matrix of one row
-        good, bad : ids of objects that were shown for it
+        query : vector, matrix of one row, or str
+        good, bad : ids of objects, one or several
+            Either may be empty.
+
+        Returns
+        -------
+        int
+            The number of the feedback record.
         """
-        row = self._one_query(query)
-        liked, disliked = self._known_ids(good, "good"), self._known_ids(bad, "bad")
-        both = set(liked.tolist()) & set(disliked.tolist())
+        row = self._as_query(query)
+        positive, negative = self._keys(good, "good"), self._keys(bad, "bad")
+        both = set(positive.tolist()) & set(negative.tolist())
         if both:
-            raise ValueError(f"good and bad both have {min(both)}")
-        if not len(liked) and not len(disliked):
+            raise ValueError(f"good and bad both contain {self._store.ids_of(np.array([min(both)])).tolist()[0]!r}")
+        if not len(positive) and not len(negative):
             raise ValueError("good and bad are empty, expected at least one id")
-        view = self._surroundings.view(row)
-        if self._judgements.numbers(row)[0] < 0:
-            base, learned = self._predicted(row, view, np.concatenate([liked, disliked]))
-            self._watch.judged(base, learned, np.arange(len(base)) < len(liked))
-        self._learn(row, view, liked, disliked, tells_apart=len(disliked) > 0)
+        correction = self._neighbourhood.correction(row)
+        if self._feedback.numbers(row)[0] < 0:
+            base, learned = self._predict(row, correction, np.concatenate([positive, negative]))
+            self._monitor.add_judged(base, learned, np.arange(len(base)) < len(positive))
+        return self._learn(row, correction, positive, negative, is_informative=len(negative) > 0)
 
-    def click(self, query: MatrixLike, shown: ArrayLike, clicked: int) -> None:
-        """Learn from a click: what stands above it was looked at and passed over, what stands below was not.
+    def click(self, query: Queries, shown: ArrayLike, clicked: ArrayLike) -> int:
+        """Learn from clicks in a list of results.
+
+        Clicked objects are positive. Objects above the last click that were not clicked are negative: they were
+        examined and passed over. Objects below it are ignored.
 
         Parameters
         ----------
-        query : vector or matrix of one row
-        shown : ids of objects in the order in which they were shown
-        clicked : int
-            The one among them that was clicked.
-        """
-        row = self._one_query(query)
-        listed = self._known_ids(shown, "shown")
-        one = int(self._known_ids(clicked, "clicked", n=1)[0])
-        if one not in listed:
-            raise ValueError(f"clicked is {one}, which is not among those shown")
-        looked_at = listed[: int(np.flatnonzero(listed == one)[0]) + 1]
-        view = self._surroundings.view(row)
-        if self._judgements.numbers(row)[0] < 0:
-            self._watch.clicked(*self._predicted(row, view, looked_at))
-        self._learn(row, view, looked_at[-1:], looked_at[:-1], tells_apart=len(listed) > 1)
+        query : vector, matrix of one row, or str
+        shown : ids of the objects, in the order in which they were shown
+        clicked : ids of objects among them, one or several
 
-    def suggest(self, n: int = 1) -> Ids:
-        """Give the n comparisons that are worth asking next, as rows of ids: query, first and second object.
-
-        Queries are objects that have much near them of which little is known. The first object is the nearest one, the
-        second the least known of the next. Answer with ``judge(row of the query, good=[the better one], bad=[the
-        other])``. The same feedback before it gives the same suggestions. They cover the collection; on real data they
-        taught no more than neighbours drawn at random did.
+        Returns
+        -------
+        int
+            The number of the feedback record.
         """
-        n = checks.check_integer(n, "n", at_least=1)
-        return suggest(self._objects, self._surroundings, n, np.random.default_rng([self._seed, self._sequence]))
+        row = self._as_query(query)
+        listed, chosen = self._keys(shown, "shown"), self._keys(clicked, "clicked")
+        if not len(chosen):
+            raise ValueError("clicked is empty, expected at least one id")
+        missing = ~np.isin(chosen, listed)
+        if missing.any():
+            raise ValueError(
+                f"clicked contains {self._store.ids_of(chosen[missing]).tolist()[0]!r}, which is not in shown"
+            )
+        is_clicked = np.isin(listed, chosen)
+        examined = slice(int(np.flatnonzero(is_clicked)[-1]) + 1)
+        listed, is_clicked, n_passed = listed[examined], is_clicked[examined], len(listed) - len(chosen)
+        correction = self._neighbourhood.correction(row)
+        if self._feedback.numbers(row)[0] < 0:
+            self._monitor.add_clicked(*self._predict(row, correction, listed), is_clicked)
+        return self._learn(row, correction, listed[is_clicked], listed[~is_clicked], is_informative=n_passed > 0)
 
     # -- objects ------------------------------------------------------------------------------------------
 
-    def add(self, objects: MatrixLike) -> Ids:
-        """Add objects; give their ids, which go on from the largest so far."""
-        rows = self._based(_rows_of(objects, "objects"))
-        ids = self._objects.add(rows)
-        self._surroundings.changed(_sum_of(rows))
-        return ids
+    def add(self, vectors: MatrixLike, ids: ArrayLike | None = None) -> Array:
+        """Add objects and return their ids; integer ids default to numbers that continue from the largest so far."""
+        rows = self._normalized(as_rows(vectors, "vectors"), copy=True)
+        keys = self._store.add(rows, ids, "vectors")
+        self._neighbourhood.update(_sum(rows))
+        return self._store.ids_of(keys)
 
     def remove(self, ids: ArrayLike) -> None:
-        """Remove objects by their ids, and forget what was judged about them."""
-        gone = np.unique(self._known_ids(ids, "ids", may_repeat=True))
-        if len(gone) == len(self):
-            raise ValueError("ids has all objects, and one has to stay")
-        if len(gone):
-            removed = _sum_of(self._objects.rows(gone))
-            self._objects.remove(gone)
-            self._judgements.forget(gone)
-            self._surroundings.changed(-removed)
+        """Remove objects, and the feedback on them."""
+        keys = np.unique(self._store.keys(ids, "ids"))
+        if len(keys) == len(self):
+            raise ValueError("ids contains all objects, and at least one must remain")
+        if len(keys):
+            removed = _sum(self._store.rows(keys))
+            self._store.remove(keys)
+            self._feedback.remove_objects(keys)
+            self._neighbourhood.update(-removed)
 
     # -- files --------------------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to a file: the objects, and what was learned; `load` goes on exactly from there."""
+        """Write the objects and all feedback to a file; `aromatch.load` resumes with bit-identical results.
+
+        The encoder is not saved: pass it to `aromatch.load`.
+        """
         write_model(path, *self._to_parts())
 
     def _to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Give the header and the arrays of its file."""
-        total, judgements = self._surroundings.total, self._judgements
+        """Return the header and the arrays of the file."""
         return to_file(
             Parts(
-                self.base,
+                self.metric,
                 self._seed,
-                self._sequence,
-                self._objects,
-                total,
-                judgements,
-                self._watch,
+                self._n_records,
+                self._store,
+                self._neighbourhood.total,
+                self._feedback,
+                self._monitor,
                 self._fingerprint,
             )
         )
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, fingerprint: Fingerprint | None = None) -> Self:
-        """Read what `save` wrote. Nothing in the file is run, and what it says is checked.
-
-        With a fingerprint, an adapter of another embedding is refused.
-        """
-        file = read_model(path)
-        try:
-            parts = from_file(*file)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(f"{path} is not an adapter that this version can use: {error}") from error
-        self = cls.__new__(cls)
-        self.base, self._seed, self._sequence = parts.base, parts.seed, parts.sequence
-        self._put(parts.objects, parts.judgements, parts.watch)
-        self._surroundings.changed(parts.total)
-        self._fingerprint = parts.fingerprint
-        if fingerprint is not None:
-            self.check_fingerprint(fingerprint)
-        return self
+    def _from_parts(cls, header: dict[str, Any], arrays: dict[str, Array], *, encoder: Encoder | None = None) -> Self:
+        """Restore an adapter from the header and the arrays of its file; a ValueError if they are inconsistent."""
+        parts, adapter = from_file(header, arrays), cls.__new__(cls)
+        adapter.metric, adapter.encoder = parts.metric, _checked_encoder(encoder)
+        adapter._seed, adapter._n_records, adapter._fingerprint = parts.seed, parts.n_records, parts.fingerprint
+        adapter._set_state(parts.store, parts.feedback, parts.monitor, parts.total)
+        return adapter
 
     # -- inside -------------------------------------------------------------------------------------------
 
-    def _put(self, objects: Collection, judgements: Judgements, watch: Watch) -> None:
-        self._objects, self._judgements, self._watch = objects, judgements, watch
-        self._surroundings = Surroundings(objects, judgements, unit_norm=self.base == "cosine")
+    def _set_state(self, store: MemoryStore, feedback: Feedback, monitor: Monitor, total: Array) -> None:
+        self._store, self._feedback, self._monitor = store, feedback, monitor
+        self._neighbourhood = Neighbourhood(store, feedback, unit_norm=self.metric == "cosine")
+        self._neighbourhood.update(total)
 
-    def _based(self, rows: Matrix) -> Matrix:
-        """Give rows in the form in which inner products are the base score."""
-        return unit_rows(rows) if self.base == "cosine" else rows
+    def _normalized(self, rows: Matrix, *, copy: bool = False) -> Matrix:
+        """Return rows in the form in which inner products are the base score."""
+        if self.metric == "cosine":
+            return unit_rows(rows)
+        return rows.copy() if copy else rows
 
-    def _queries(self, queries: MatrixLike, name: str = "queries") -> Matrix:
-        """Check rows and give them as the objects are: of their kind and type, normalised where they are."""
-        rows = _rows_of(queries, name)
-        if rows.shape[1] != self._objects.width:
-            raise ValueError(f"{name} has {rows.shape[1]} features, expected {self._objects.width} like the objects")
-        # In one form before anything is computed, so that the same query has the same bits whatever it came in.
-        if rows.dtype != self._objects.dtype:
-            rows = rows.astype(self._objects.dtype)
-        if self._objects.is_sparse:
+    def _as_queries(self, Q: Queries, name: str = "query") -> Matrix:
+        """Return checked queries with the dtype and sparsity of the objects, normalized as these are."""
+        if _is_text(Q):
+            Q = self._encode(Q, name)
+        rows, store = as_rows(Q, name), self._store
+        if rows.shape[1] != store.n_features:
+            raise ValueError(f"{name} has {rows.shape[1]} features, expected {store.n_features} like the objects")
+        # Converted before anything is computed, so that a query has the same bits whatever its container was.
+        if rows.dtype != store.dtype:
+            rows = rows.astype(store.dtype)
+        if store.is_sparse:
             rows = sparse.csr_array(rows, copy=True)
             rows.sum_duplicates()
-        return self._based(rows.toarray() if sparse.issparse(rows) and not self._objects.is_sparse else rows)
+        elif sparse.issparse(rows):
+            rows = rows.toarray()
+        return self._normalized(rows)
 
-    def _one_query(self, query: MatrixLike) -> Matrix:
-        row = self._queries(query, "query")
+    def _encode(self, texts: str | Sequence[str], name: str) -> MatrixLike:
+        if self.encoder is None:
+            raise TypeError(f"{name} is text, but the adapter has no encoder; set `encoder`, or pass vectors")
+        listed = [texts] if isinstance(texts, str) else [str(text) for text in texts]
+        rows = as_rows(self.encoder(listed), "encoder")
+        if rows.shape[0] != len(listed):
+            raise ValueError(f"encoder must return one row for each of the {len(listed)} texts, got {rows.shape[0]}")
+        return rows
+
+    def _as_query(self, query: Queries) -> Matrix:
+        row = self._as_queries(query)
         if row.shape[0] != 1:
             raise ValueError(f"query must be one row, got {row.shape[0]}")
         return row
 
-    def _known_ids(self, ids: ArrayLike, name: str, *, n: int | None = None, may_repeat: bool = False) -> Ids:
-        found = check_ids(ids, name)
-        if n is not None and len(found) != n:
-            raise ValueError(f"{name} must be one id, got {len(found)}")
-        if not may_repeat and len(set(found.tolist())) < len(found):
-            raise ValueError(f"{name} has an id twice")
-        self._objects.check_there(found, name)
-        return found
+    def _keys(self, ids: ArrayLike, name: str) -> Keys:
+        keys = self._store.keys(ids, name)
+        if len(set(keys.tolist())) < len(keys):
+            raise ValueError(f"{name} must be unique, got some id twice")
+        return keys
 
-    def _batches(self, Q: Matrix) -> list[Matrix]:
-        at_once = min(_MOST_QUERIES_AT_ONCE, max(1, NUMBERS_AT_ONCE // self._objects.width))
-        if Q.shape[0] <= at_once:
-            return [Q]
-        return [Q[start : start + at_once] for start in range(0, Q.shape[0], at_once)]
+    def _chunks(self, Q: Matrix) -> Iterable[Matrix]:
+        size = min(_MAX_QUERIES_PER_CHUNK, NUMBERS_PER_BLOCK // self._store.n_features)
+        return [Q] if Q.shape[0] <= size else (Q[chunk] for chunk in chunks(Q.shape[0], size))
 
-    def _vectors(self, Q: Matrix) -> Array:
-        """Give what to search with."""
-        return np.asarray(dense(Q) + self._added(Q))
+    def _transform(self, Q: Matrix) -> Array:
+        return np.asarray(dense(Q) + self._weighted_correction(Q))
 
-    def _added(self, Q: Matrix) -> Array:
-        """Give what is added to each query: nothing where nothing is known."""
-        blend = self.blend_
-        if not blend:
+    def _weighted_correction(self, Q: Matrix) -> Array:
+        """Return the correction of each query; zero without feedback nearby."""
+        weight = self._monitor.correction_weight
+        if not weight:
             return np.zeros(Q.shape, dtype=Q.dtype)
-        view = self._surroundings.view(Q)
-        return np.asarray((blend * view.trust)[:, np.newaxis] * view.directions, dtype=Q.dtype)
+        found = self._neighbourhood.correction(Q)
+        return np.asarray((weight * found.trust)[:, np.newaxis] * found.directions, dtype=Q.dtype)
 
-    def _predicted(self, row: Matrix, view: View, ids: Ids) -> tuple[Array, Array]:
-        """Give base scores of some objects, and what learning adds to them."""
-        objects = self._objects.rows(ids)
-        base, learned = products(objects, dense(row))[0], view.trust[0] * products(objects, view.directions)[0]
-        return base.astype(np.float64), learned.astype(np.float64)
+    def _predict(self, row: Matrix, correction: Correction, keys: Keys) -> tuple[Array, Array]:
+        """Return the base scores of some objects, and the corrections of these at full weight."""
+        rows = self._store.rows(keys)
+        learned = correction.trust[0] * products(rows, correction.directions)[0]
+        return products(rows, dense(row))[0].astype(np.float64), learned.astype(np.float64)
 
-    def _learn(self, row: Matrix, view: View, good: Ids, bad: Ids, *, tells_apart: bool) -> None:
-        self._sequence += 1
-        if not (row.data if sparse.issparse(row) else row).any():  # a query of zeros is near to nothing
-            return
-        self._judgements.add(row, int(view.itself[0]), float(view.nearness[0]), good, bad)
-        if len(good) and tells_apart:
-            self._watch.learned()
-        self._surroundings.changed()
-
-
-def _rows_of(X: MatrixLike, name: str) -> Matrix:
-    """Check a matrix, or a vector, which is one row."""
-    if not sparse.issparse(X):
-        X = checks.as_array(X, name)
-        X = X.reshape(1, -1) if X.ndim == 1 else X
-    rows = as_matrix(X, name)
-    read_all(rows, name)
-    if rows.dtype not in (np.float32, np.float64):
-        rows = as_float64(rows, name)
-    return rows
+    def _learn(self, row: Matrix, correction: Correction, good: Keys, bad: Keys, *, is_informative: bool) -> int:
+        self._n_records += 1
+        if (row.data if sparse.issparse(row) else row).any():  # a query of zeros has no neighbourhood
+            own_object, proximity = int(correction.own_object[0]), float(correction.proximity[0])
+            self._feedback.add(row, own_object, proximity, good, bad)
+            if len(good) and is_informative:
+                self._monitor.add_list()
+            self._neighbourhood.update()
+        return self._n_records
 
 
-def _checked(fingerprint: Any, dimension: int | None = None) -> Fingerprint:
-    """Refuse what is no fingerprint, or one of an embedding with another number of features."""
+def load_adapter(path: str | PathLike[str], *, encoder: Encoder | None = None) -> Adapter:
+    """Load an adapter from a file; raise a ModelFileError if it is not valid."""
+    header, arrays = read_model(path)
+    try:
+        return Adapter._from_parts(header, arrays, encoder=encoder)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} is not a valid adapter file: {error}") from error
+
+
+def _is_text(Q: Any) -> bool:
+    if isinstance(Q, list | tuple):
+        return len(Q) > 0 and all(isinstance(one, str) for one in Q)
+    return isinstance(Q, str) or getattr(getattr(Q, "dtype", None), "kind", "") == "U"
+
+
+def _checked_encoder(encoder: Any) -> Encoder | None:
+    if encoder is not None and not callable(encoder):
+        raise TypeError(f"encoder must be callable or None, got {encoder!r}")
+    return encoder  # type: ignore[no-any-return]
+
+
+def _checked_fingerprint(fingerprint: Any, dimension: int | None = None) -> Fingerprint:
     if not isinstance(fingerprint, Fingerprint):
         raise TypeError(f"fingerprint must be a Fingerprint, got {fingerprint!r}")
     if dimension not in (None, fingerprint.dimension):
@@ -392,5 +437,5 @@ def _checked(fingerprint: Any, dimension: int | None = None) -> Fingerprint:
     return fingerprint
 
 
-def _sum_of(rows: Matrix) -> Array:
+def _sum(rows: Matrix) -> Array:
     return np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel()

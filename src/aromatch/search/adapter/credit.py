@@ -1,10 +1,9 @@
-"""What judgements say: how well objects are known, and what queries that were judged asked for.
+"""Credit: how well the feedback covers some objects, and the targets of the queries behind it.
 
-A query that was judged votes for what was good for it and, less, against what was not. How much its vote counts is the
-share of good ones: a list of which one in ten was good says little, and may well be a mistake. Objects that were liked
-pass the question on to the queries that liked them.
+A query gives credit to its positive objects in proportion to its precision: a list with one positive object in ten is
+weak evidence, and may be a mistake. An object passes its credit on to the targets of the queries that gave it.
 
-Only judgements of the objects and queries that are asked for are looked at, however many there are.
+Only the feedback on the objects and queries in question is read, however much there is.
 """
 
 from __future__ import annotations
@@ -16,82 +15,83 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..stores.memory import Ids
-from .feedback import Array, Judgements
+from ..stores.base import Keys
+from .feedback import Array, Feedback
 
-# A query that is an object itself, against the queries that liked this object.
-_OWN = 2.0
+# Weight of a query that equals the object, relative to queries for which the object is positive.
+_OWN_QUERY_WEIGHT = 2.0
 
-_NOBODY = array("q")
-_NO_IDS = np.empty(0, dtype=np.int64)
+_NO_QUERIES = array("q")
+_NO_KEYS = np.empty(0, dtype=np.int64)
 
 
-class Votes(NamedTuple):
-    """What was judged about some objects."""
+class Credit(NamedTuple):
+    """Credit of some objects."""
 
-    starts: Ids
-    """Where the queries that liked each object, or are it, begin in what follows, and at last where all end."""
-    by: Ids
-    """These queries."""
+    starts: Keys
+    """Where the queries of each object begin in the next two fields, and the end of the last."""
+    queries: Keys
+    """Queries for which the object is positive, or that equal it."""
     shares: Array
-    """How much of an object's vote each of them has; those of an object sum to 1, or 0 where nobody liked it."""
-    known: Array
-    """For each object, the precision of those queries; 0 where nobody liked it."""
-    is_only_bad: NDArray[np.bool_]
-    """For each object, whether it was judged and never liked."""
+    """Share of each query in the credit of its object; they sum to 1, or to 0 if there is none."""
+    amount: Array
+    """Credit of each object: the mean precision of its queries; 0 if it has none."""
+    is_only_negative: NDArray[np.bool_]
+    """Whether the object has feedback, but is positive for no query."""
 
 
-class AskedFor(NamedTuple):
-    """Sums over objects that some queries stand for."""
+class WeightedTargets(NamedTuple):
+    """Weighted sums of targets, as sums over objects."""
 
-    rows: Ids
-    """Which query each of the following belongs to, in ascending order."""
-    ids: Ids
-    """Objects, each once for a query."""
+    rows: Keys
+    """Index of the sum that each term belongs to, in ascending order."""
+    keys: Keys
+    """Objects, each once per sum."""
     weights: Array
-    of_mean: Array
-    """For each query, how often the mean of all objects has to be taken away from that."""
+    mean_weight: Array
+    """For each sum, the multiple of the mean of all objects to subtract."""
 
 
-def votes_on(judgements: Judgements, ids: Ids) -> Votes:
-    """Count the votes on some objects."""
-    wanted, n = ids.tolist(), len(ids)
-    liked_by, asked_by = judgements.liked_by, judgements.asked_by
-    voters = [(liked_by.get(one, _NOBODY), asked_by.get(one, _NOBODY)) for one in wanted]
-    sizes, by = _together(list(chain.from_iterable(voters)))
-    precision = np.asarray(judgements.precision)[by]
-    strength = precision * np.repeat(np.tile([1.0, _OWN], n), sizes)
+def credit_of(feedback: Feedback, keys: Keys) -> Credit:
+    """Return the credit of some objects."""
+    objects, n = keys.tolist(), len(keys)
+    positive_for, queries_of = feedback.positive_for, feedback.queries_of
+    pairs = ((positive_for.get(key, _NO_QUERIES), queries_of.get(key, _NO_QUERIES)) for key in objects)
+    sizes, queries = _concatenate(list(chain.from_iterable(pairs)))
+    all_precision = np.asarray(feedback.precision)
+    precision = all_precision[queries]
+    strength = precision * np.repeat(np.tile([1.0, _OWN_QUERY_WEIGHT], n), sizes)
     starts = np.append(0, np.cumsum(sizes)[1::2])
-    places = np.repeat(np.arange(n), np.diff(starts))
-    total = _sums(places, strength, n)
-    shares = strength / np.where(total > 0, total, 1.0)[places]
-    known = _sums(places, shares * precision, n)
-    disliked_by = judgements.disliked_by
-    sizes, against = _together([disliked_by.get(one, _NOBODY) for one in wanted])
-    with_good = np.repeat(np.arange(n), sizes)[np.asarray(judgements.precision)[against] > 0]
-    return Votes(starts, by, shares, known, (np.bincount(with_good, minlength=n) > 0) & (total == 0))
+    indices = np.repeat(np.arange(n), np.diff(starts))
+    total = _sums(indices, strength, n)
+    shares = strength / np.where(total > 0, total, 1.0)[indices]
+    amount = _sums(indices, shares * precision, n)
+    negative_for = feedback.negative_for
+    sizes, against = _concatenate([negative_for.get(key, _NO_QUERIES) for key in objects])
+    informative = np.repeat(np.arange(n), sizes)[all_precision[against] > 0]
+    return Credit(starts, queries, shares, amount, (np.bincount(informative, minlength=n) > 0) & (total == 0))
 
 
-def asked_for(judgements: Judgements, n_rows: int, rows: Ids, numbers: Ids, weights: Array) -> AskedFor:
-    """Add up what judged queries ask for: `rows` tells to which sum each goes, with its weight."""
-    keys, places = np.unique(rows * len(judgements) + numbers, return_inverse=True)
-    rows, numbers = np.divmod(keys, len(judgements))
-    values = _sums(places, weights, len(keys))
-    of_mean = _sums(rows, values * np.asarray(judgements.of_mean)[numbers], n_rows)
-    wants = [judgements.wants[number] for number in numbers.tolist()]
-    sizes = np.array([len(want.ids) for want in wants], dtype=np.int64)
-    ids = np.concatenate([_NO_IDS, *(want.ids for want in wants)])
-    parts = np.concatenate([np.empty(0), *(want.weights for want in wants)]) * np.repeat(values, sizes)
-    span = int(ids.max(initial=0)) + 1
-    keys, places = np.unique(np.repeat(rows, sizes) * span + ids, return_inverse=True)
-    return AskedFor(*np.divmod(keys, span), _sums(places, parts, len(keys)), of_mean)
+def weighted_targets(feedback: Feedback, n_sums: int, rows: Keys, queries: Keys, weights: Array) -> WeightedTargets:
+    """Sum the targets of queries with feedback: `rows` is the index of the sum that each belongs to."""
+    pairs, indices = np.unique(rows * len(feedback) + queries, return_inverse=True)
+    rows, queries = np.divmod(pairs, len(feedback))
+    values = _sums(indices, weights, len(pairs))
+    mean_weight = _sums(rows, values * np.asarray(feedback.mean_weight)[queries], n_sums)
+    targets = [feedback.targets[number] for number in queries.tolist()]
+    sizes = np.array([len(target.keys) for target in targets], dtype=np.int64)
+    keys = np.concatenate([_NO_KEYS, *(target.keys for target in targets)])
+    terms = np.concatenate([np.empty(0), *(target.weights for target in targets)]) * np.repeat(values, sizes)
+    span = int(keys.max(initial=0)) + 1
+    pairs, indices = np.unique(np.repeat(rows, sizes) * span + keys, return_inverse=True)
+    return WeightedTargets(*np.divmod(pairs, span), _sums(indices, terms, len(pairs)), mean_weight)
 
 
-def _sums(places: Ids, values: Array, n: int) -> Array:
-    """Add values up at n places, in their order."""
-    return np.bincount(places, values, minlength=n).astype(np.float64, copy=False)
+def _sums(indices: Keys, values: Array, n: int) -> Array:
+    """Return n sums of the values with each index, in their order."""
+    return np.bincount(indices, values, minlength=n).astype(np.float64, copy=False)
 
 
-def _together(lists: list[array[int]]) -> tuple[Ids, Ids]:
-    """Give lengths of lists, and all that is in them."""
-    return np.array([len(each) for each in lists], dtype=np.int64), np.concatenate([_NO_IDS, *lists])
+def _concatenate(lists: list[array[int]]) -> tuple[Keys, Keys]:
+    """Return the lengths of lists, and their concatenation."""
+    return np.array([len(each) for each in lists], dtype=np.int64), np.concatenate([_NO_KEYS, *lists])

@@ -1,214 +1,227 @@
-"""What people judged, kept so that one more judgement, or one object less, costs what it touches.
+"""Feedback on queries, stored so that one more list, or one object less, costs only what it touches.
 
-For every query there is what was good and bad for it, and for every object the queries that liked it or not. What
-follows from them is counted where it is asked for (`votes`), and in the order of numbers and ids, so that it does not
-depend on how one got there.
+For every query the objects that were positive and negative for it are kept, and for every object the queries for which
+it was. Everything derived from them is computed in the order of numbers and keys, so that it does not depend on the
+order in which the feedback arrived.
 """
 
 from __future__ import annotations
 
+import hashlib
 from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ..._utils.rows import Matrix
-from ..stores.memory import Collection, Ids
-from .row_hashes import DIGEST_NUMBERS, digests
+from ..stores.base import Keys
+from ..stores.memory import MemoryStore
 
 Array = NDArray[np.float64]
 
-# What stands for the object that a query is, when it was removed. Its number stays, for the numbers of the others.
-GONE = -2
+# In place of the object that a query equals, once that was removed. The number of the query stays, for the others.
+REMOVED = -2
+# Length of a row hash in int64 numbers.
+HASH_LENGTH = 4
 
-# Weight of what was not good against what was.
-_AGAINST = 0.3
-# Judgements that a share of good ones is seen with, of which none was good.
-_DOUBT = 1.0
+# Weight of negative objects relative to positive ones.
+_NEGATIVE_WEIGHT = 0.3
+# Pseudo-count of negative objects in the precision of a list.
+_PRIOR_COUNT = 1.0
 
-_NO_NAME = bytes(8 * DIGEST_NUMBERS)
+_NO_HASH = bytes(8 * HASH_LENGTH)
 
 
-class Wants(NamedTuple):
-    """What a query asks for."""
+class Target(NamedTuple):
+    """What a query should have found: a weighted sum of objects."""
 
-    ids: Ids
-    """Objects, in ascending order; none where nothing was good."""
+    keys: Keys
+    """Objects in ascending order; none if no object was positive."""
     weights: Array
-    """Weights of these objects; those of good ones sum to 1."""
+    """Weights of the objects; those of positive ones sum to 1."""
 
 
-_NOTHING = Wants(np.empty(0, dtype=np.int64), np.empty(0))
+_NO_TARGET = Target(np.empty(0, dtype=np.int64), np.empty(0))
 
 
-class Judgements:
-    """Queries that were judged, under numbers, and what was good or bad for them."""
+class Feedback:
+    """Queries with feedback, numbered in the order of arrival, and their positive and negative objects."""
 
     def __init__(self) -> None:
-        self.queries: Collection | None = None
-        """Rows of the queries that are no objects themselves, by their numbers."""
-        self.wants: list[Wants] = []
-        """What each query asks for."""
+        self.queries: MemoryStore | None = None
+        """Rows of the queries that are not objects themselves, under their numbers."""
+        self.targets: list[Target] = []
+        """Target of each query."""
         self.precision = array("d")
-        """For each query, the share of good ones, with doubt; 0 where nothing was good."""
-        self.of_mean = array("d")
-        """For each query, how often the mean of all objects has to be taken away from what it asks for."""
-        self.liked_by: dict[int, array[int]] = {}
-        """For objects, the queries that they were good for, in ascending order; likewise the next two."""
-        self.disliked_by: dict[int, array[int]] = {}
-        self.asked_by: dict[int, array[int]] = {}
-        """For objects, the queries that they are."""
-        self.nearness_of_good = array("d")
-        """How near the surroundings of queries with something good were to them, in ascending order."""
+        """Smoothed share of positive objects of each query; 0 if none was positive."""
+        self.mean_weight = array("d")
+        """Multiple of the mean of all objects to subtract from the target of each query."""
+        self.positive_for: dict[int, array[int]] = {}
+        """For objects, the queries for which they are positive, in ascending order; likewise the next two."""
+        self.negative_for: dict[int, array[int]] = {}
+        self.queries_of: dict[int, array[int]] = {}
+        """For objects, the queries that equal them."""
+        self.sorted_proximity = array("d")
+        """Proximities of the queries with a positive object, in ascending order."""
         self._number: dict[bytes, int] = {}
-        self._names: list[bytes] = []
-        self._itself, self._nearness = array("q"), array("d")
-        # For each query, objects and how often they were good rather than bad; without those that were so as often.
+        self._hashes: list[bytes] = []
+        self._own_object, self._proximity = array("q"), array("d")
+        # For each query, objects and how often they were positive minus negative, without zeros.
         self._net: list[dict[int, int]] = []
 
     def __len__(self) -> int:
-        return len(self._itself)
+        return len(self._own_object)
 
-    def add(self, query: Matrix, itself: int, nearness: float, good: Ids, bad: Ids) -> None:
-        """Note what was good and bad for a query, a matrix of one row.
+    def add(self, query: Matrix, own_object: int, proximity: float, good: Keys, bad: Keys) -> None:
+        """Add positive and negative objects of a query, a matrix of one row.
 
-        `itself` is the object that it is, or -1, and `nearness` tells how near its surroundings are. Judgements of the
-        same query and object add up: once good and once bad is none.
+        `own_object` is the object that equals it, or -1. Feedback on the same query and object is summed: once positive
+        and once negative cancel.
         """
-        (name,) = digests(query)
-        number = self._number.get(name)
+        (digest,) = row_hashes(query)
+        number = self._number.get(digest)
         if number is None:
-            number = self._new(name, itself, nearness)
-            if itself < 0 and self.queries is None:
-                self.queries = Collection(query, [number])
-            elif itself < 0 and self.queries is not None:
-                self.queries.add(query, [number])
-        self._judge(number, good.tolist(), 1)
-        self._judge(number, bad.tolist(), -1)
-        self._count(number)
+            number = self._append(digest, own_object, proximity)
+            if own_object < 0 and self.queries is None:
+                self.queries = MemoryStore(query.copy(), [number])
+            elif own_object < 0 and self.queries is not None:
+                self.queries.add(query.copy(), [number])
+        self._count(number, good.tolist(), 1)
+        self._count(number, bad.tolist(), -1)
+        self._derive(number)
 
-    def forget(self, ids: Ids) -> None:
-        """Forget all judgements of these objects, and those made for them as queries."""
+    def remove_objects(self, keys: Keys) -> None:
+        """Remove the feedback on these objects, and that on the queries that equal them."""
         touched: set[int] = set()
-        for one in ids.tolist():
-            for number in self.asked_by.pop(one, ()):
-                self._itself[number] = GONE
-                del self._number[self._names[number]]
-                self._names[number] = _NO_NAME
-                self._forget_pairs(number, list(self._net[number]))
+        for key in keys.tolist():
+            for number in self.queries_of.pop(key, ()):
+                self._own_object[number] = REMOVED
+                del self._number[self._hashes[number]]
+                self._hashes[number] = _NO_HASH
+                self._cancel(number, list(self._net[number]))
                 touched.add(number)
-            judged_by = {*self.liked_by.get(one, ()), *self.disliked_by.get(one, ())}
-            for number in judged_by:
-                self._forget_pairs(number, [one])
-            touched |= judged_by
+            affected = {*self.positive_for.get(key, ()), *self.negative_for.get(key, ())}
+            for number in affected:
+                self._cancel(number, [key])
+            touched |= affected
         for number in touched:
-            self._count(number)
+            self._derive(number)
 
-    def arrays(self) -> tuple[Ids, Ids, Ids, Ids]:
-        """Give queries, objects and how often these were good rather than bad; and the object that each query is."""
-        rows = [(number, *pair) for number, net in enumerate(self._net) for pair in sorted(net.items())]
-        judged, judged_object, net = np.array(rows, dtype=np.int64).reshape(-1, 3).T.copy()
-        return judged, judged_object, net, np.array(self._itself, dtype=np.int64)
-
-    def numbers(self, queries: Matrix) -> Ids:
-        """Give the number of each query; -1 for those that were not judged."""
-        return np.array([self._number.get(name, -1) for name in digests(queries)])
+    def numbers(self, queries: Matrix) -> Keys:
+        """Return the number of each query; -1 for those without feedback."""
+        return np.array([self._number.get(digest, -1) for digest in row_hashes(queries)])
 
     # -- files --------------------------------------------------------------------------------------------
 
     @property
-    def nearness(self) -> Array:
-        """For each query, how near its surroundings were when it was first judged."""
-        return np.array(self._nearness)
+    def proximity(self) -> Array:
+        """Proximity of each query to its neighbourhood when its feedback began."""
+        return np.array(self._proximity)
 
-    def names(self) -> Ids:
-        """Give what each query is known again by, as whole numbers; zeros where it was forgotten."""
-        return np.frombuffer(b"".join(self._names), dtype="<i8").astype(np.int64).reshape(-1, DIGEST_NUMBERS)
+    def columns(self) -> tuple[Keys, Keys, Keys, Keys]:
+        """Return query numbers, objects and net counts of all feedback; and the object that each query equals."""
+        rows = [(number, *pair) for number, net in enumerate(self._net) for pair in sorted(net.items())]
+        query, key, net = np.array(rows, dtype=np.int64).reshape(-1, 3).T.copy()
+        return query, key, net, np.array(self._own_object, dtype=np.int64)
+
+    def hashes(self) -> Keys:
+        """Return the row hash of each query as integers; zeros if it was removed."""
+        return np.frombuffer(b"".join(self._hashes), dtype="<i8").astype(np.int64).reshape(-1, HASH_LENGTH)
 
     @classmethod
-    def from_arrays(
-        cls, columns: tuple[Ids, Ids, Ids, Ids], nearness: Array, names: Ids, queries: Collection | None
-    ) -> Judgements:
-        """Put judgements together again from what `arrays`, `nearness` and `names` give."""
-        order = np.argsort(columns[0], kind="stable")  # voters are in ascending order
-        judged, judged_object, net = (column[order].tolist() for column in columns[:3])
-        found = cls()
-        found.queries = queries
-        for row, one, value in zip(names.astype("<i8"), columns[3].tolist(), nearness.tolist(), strict=True):
-            found._new(row.tobytes() if one != GONE else _NO_NAME, one, value)
-        for number, one, times in zip(judged, judged_object, net, strict=True):
-            if times:
-                found._net[number][one] = times
-                voters = found.liked_by if times > 0 else found.disliked_by
-                voters.setdefault(one, array("q")).append(number)
-        for number in range(len(found)):
-            found._count(number)
-        return found
+    def from_columns(
+        cls, columns: tuple[Keys, Keys, Keys, Keys], proximity: Array, hashes: Keys, queries: MemoryStore | None
+    ) -> Feedback:
+        """Restore feedback from the results of `columns`, `proximity` and `hashes`."""
+        order = np.argsort(columns[0], kind="stable")  # the queries of an object are in ascending order
+        query, objects, net = (column[order].tolist() for column in columns[:3])
+        feedback = cls()
+        feedback.queries = queries
+        for digest, own, value in zip(hashes.astype("<i8"), columns[3].tolist(), proximity.tolist(), strict=True):
+            feedback._append(digest.tobytes() if own != REMOVED else _NO_HASH, own, value)
+        for number, key, count in zip(query, objects, net, strict=True):
+            if count:
+                feedback._net[number][key] = count
+                those = feedback.positive_for if count > 0 else feedback.negative_for
+                those.setdefault(key, array("q")).append(number)
+        for number in range(len(feedback)):
+            feedback._derive(number)
+        return feedback
 
     # -- inside -------------------------------------------------------------------------------------------
 
-    def _new(self, name: bytes, itself: int, nearness: float) -> int:
-        """Make room for another query."""
-        number = len(self)
-        if itself != GONE:
-            self._number[name] = number
-        self._names.append(name)
-        self._itself.append(itself)
-        self._nearness.append(nearness)
+    def _append(self, digest: bytes, own_object: int, proximity: float) -> int:
+        """Append a query without feedback, and return its number."""
+        number = len(self._own_object)
+        if own_object != REMOVED:
+            self._number[digest] = number
+        self._hashes.append(digest)
+        self._own_object.append(own_object)
+        self._proximity.append(proximity)
         self._net.append({})
-        self.wants.append(_NOTHING)
+        self.targets.append(_NO_TARGET)
         self.precision.append(0.0)
-        self.of_mean.append(0.0)
-        if itself >= 0:
-            self.asked_by.setdefault(itself, array("q")).append(number)
+        self.mean_weight.append(0.0)
+        if own_object >= 0:
+            self.queries_of.setdefault(own_object, array("q")).append(number)
         return number
 
-    def _judge(self, number: int, ids: Iterable[int], times: int) -> None:
-        """Let objects have been good for a query so many times more, or bad."""
+    def _count(self, number: int, keys: Iterable[int], count: int) -> None:
+        """Add positive or negative feedback."""
         net = self._net[number]
-        for one in ids:
-            before = net.pop(one, 0)
-            after = before + times
+        for key in keys:
+            before = net.pop(key, 0)
+            after = before + count
             if after:
-                net[one] = after
-            for voters, was, is_now in (
-                (self.liked_by, before > 0, after > 0),
-                (self.disliked_by, before < 0, after < 0),
+                net[key] = after
+            for those, was, is_now in (
+                (self.positive_for, before > 0, after > 0),
+                (self.negative_for, before < 0, after < 0),
             ):
                 if is_now and not was:
-                    insort(voters.setdefault(one, array("q")), number)
+                    insort(those.setdefault(key, array("q")), number)
                 elif was and not is_now:
-                    _leave_out(voters, one, number)
+                    numbers = those[key]
+                    del numbers[bisect_left(numbers, number)]
+                    if not numbers:
+                        del those[key]
 
-    def _forget_pairs(self, number: int, ids: Iterable[int]) -> None:
-        for one in ids:
-            self._judge(number, [one], -self._net[number][one])
+    def _cancel(self, number: int, keys: Iterable[int]) -> None:
+        for key in keys:
+            self._count(number, [key], -self._net[number][key])
 
-    def _count(self, number: int) -> None:
-        """Count anew what was judged for one query."""
+    def _derive(self, number: int) -> None:
+        """Compute the precision and the target of one query."""
         net = self._net[number]
-        n_good = sum(times > 0 for times in net.values())
+        n_good = sum(count > 0 for count in net.values())
         n_bad = len(net) - n_good
-        had_good, nearness = self.precision[number] > 0, self._nearness[number]
+        had_good, proximity = self.precision[number] > 0, self._proximity[number]
         if n_good and not had_good:
-            insort(self.nearness_of_good, nearness)
+            insort(self.sorted_proximity, proximity)
         elif had_good and not n_good:
-            del self.nearness_of_good[bisect_left(self.nearness_of_good, nearness)]
-        self.precision[number] = n_good / (n_good + n_bad + _DOUBT)
-        self.of_mean[number] = (1 - _AGAINST * (n_bad > 0)) if n_good else 0.0
-        self.wants[number] = _NOTHING
+            del self.sorted_proximity[bisect_left(self.sorted_proximity, proximity)]
+        self.precision[number] = n_good / (n_good + n_bad + _PRIOR_COUNT)
+        self.mean_weight[number] = (1 - _NEGATIVE_WEIGHT * (n_bad > 0)) if n_good else 0.0
+        self.targets[number] = _NO_TARGET
         if n_good:
-            ids, for_good, for_bad = sorted(net), 1 / n_good, -_AGAINST / max(n_bad, 1)
-            weights = [for_good if net[one] > 0 else for_bad for one in ids]
-            self.wants[number] = Wants(np.array(ids, dtype=np.int64), np.array(weights))
+            keys, of_good, of_bad = sorted(net), 1 / n_good, -_NEGATIVE_WEIGHT / max(n_bad, 1)
+            weights = [of_good if net[key] > 0 else of_bad for key in keys]
+            self.targets[number] = Target(np.array(keys, dtype=np.int64), np.array(weights))
 
 
-def _leave_out(voters: dict[int, array[int]], one: int, number: int) -> None:
-    """Take a query out of those that voted on an object, and the object too after the last of them."""
-    these = voters[one]
-    del these[bisect_left(these, number)]
-    if not these:
-        del voters[one]
+def row_hashes(rows: Matrix) -> list[bytes]:
+    """Return a hash of each row; explicit zeros of a sparse row are ignored, and -0.0 equals 0.0."""
+    if not sparse.issparse(rows):
+        return [hashlib.sha256(row.tobytes()).digest() for row in rows + 0.0]
+    is_stored = rows.data != 0
+    indices, values = rows.indices[is_stored].astype(np.int64), rows.data[is_stored]
+    ends = np.append(0, np.cumsum(is_stored))[rows.indptr].tolist()
+    return [
+        hashlib.sha256(indices[start:end].tobytes() + b"|" + values[start:end].tobytes()).digest()
+        for start, end in pairwise(ends)
+    ]

@@ -1,18 +1,17 @@
-"""Whether what was learned helps: every judgement is predicted before it is learned.
+"""Monitor of the learned correction: every list of feedback is predicted before it is learned.
 
-An object that was looked at is good or not; a line through the base score and what was learned tells it best::
+Whether an examined object is positive is regressed on its base score and on the learned correction of the score::
 
-    good ~ a * base + b * learned
+    positive ~ a * base + b * correction
 
-Objects of a list that was judged are compared with each other. Of a list that was clicked only the first one counts: it
-was looked at in any case, and was clicked or not. How far people looked depends on what they found, and that would bend
-the line for the others. Which objects were shown depends on both scores, and this does not bend it; it does bend a
-count of which of the two ranked the shown ones better, whichever made the list.
+The objects of a judged list are compared with each other. Of a clicked list only the first object is used: it was
+examined in any case, and clicked or not. How far users look depends on what they find, which would bias the regression
+for the others. Which objects were shown depends on both scores, and does not bias it; it does bias a count of which of
+the two orders the shown objects better.
 
-What was learned is used as far as this speaks for it; before there is much to compare, it has the benefit of the doubt
-if people told good from bad. Lists of which all was said to be good count for nothing, nor do queries that were judged
-before: of those it is known what is good, and that says little of others. Old lists are forgotten slowly, so that a bad
-week is noticed after a good year.
+The correction is applied as far as b supports it, with a prior in its favour while few lists have been compared. Lists
+with only positive feedback are ignored. So are queries that had feedback before: their positive objects are known,
+which is no evidence about others. The weight of old lists decays slowly, so that a change for the worse is noticed.
 """
 
 from __future__ import annotations
@@ -24,91 +23,87 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Lists that trust begins with half of.
-_HALF_TRUST = 10
-# Standard errors that b is above zero where what was learned is not trusted at all, and where it is fully; and as many
-# as it is taken to be above zero until so many lists were compared, half of them then, and so on.
-_NO_TRUST, _FULL_TRUST = -1.5, 1.5
-_BENEFIT_OF_DOUBT, _HALF_DOUBT = 1.5, 10
-# Nobody's judgements are as regular as a few may look.
-_LEAST_VARIANCE = 0.01
-# Lists after which about a third of what one said is left.
+# Number of lists at which the weight reaches half of its limit.
+_HALF_WEIGHT_LISTS = 10
+# Standard errors of b above zero at which the correction gets no weight, and full weight; and the prior for b in
+# standard errors, which halves after the given number of compared lists.
+_NO_WEIGHT, _FULL_WEIGHT = -1.5, 1.5
+_PRIOR, _HALF_PRIOR_LISTS = 1.5, 10
+# A few lists may fit a line by chance.
+_MIN_VARIANCE = 0.01
+# Lists after which the weight of one is about a third.
 _MEMORY = 1_000
 _TINY = 1e-300
 
 
-class Watched(NamedTuple):
-    """What is known about the use of what was learned, from predictions made before learning."""
+class Diagnostics(NamedTuple):
+    """Evidence about the learned correction, from predictions made before learning."""
 
     n_lists: int
-    """Lists that were learned and told good from bad: something was good, and others were not, or not clicked."""
+    """Number of learned lists with at least one positive and one other object."""
     n_compared: int
-    """Lists among them that said something about what was learned before."""
-    base: float
-    """What the base score explains, a; NaN before there is enough."""
-    learned: float
-    """What is learned explains beside it, b; negative when it misleads."""
+    """Number of lists among them for which a correction was predicted."""
+    base_coef: float
+    """Coefficient a of the base score; NaN without sufficient data."""
+    correction_coef: float
+    """Coefficient b of the correction; negative if it is harmful."""
     standard_error: float
-    """Of b."""
+    """Standard error of b."""
 
 
-class Watch:
-    """Sums of the least squares, and what follows from them."""
+class Monitor:
+    """Sums of the least squares, and the weight that follows from them."""
 
     def __init__(self, sums: Array | None = None) -> None:
-        # X'X, X'y and y'y of (1 for a clicked list, base, learned, good), the number of rows, lists, lists compared.
+        # Products of (1 for a clicked list, base, correction, positive), number of rows, of lists, of compared lists.
         self.sums = np.zeros(19) if sums is None else sums
-        # Asked for at every search, and only lists that are learned change it.
-        self._blend: float | None = None
+        self._weight: float | None = None
 
-    def judged(self, base: Array, learned: Array, is_good: NDArray[np.bool_]) -> None:
-        """Look at a list that was judged."""
-        if is_good.any() and not is_good.all() and learned.any():
-            columns = np.stack([np.zeros(len(base)), base, learned, is_good])
-            self._compare(columns - columns.mean(axis=1, keepdims=True), len(base) - 1)
+    def add_judged(self, base: Array, correction: Array, is_good: NDArray[np.bool_]) -> None:
+        """Compare the predictions of a judged list."""
+        if is_good.any() and not is_good.all() and correction.any():
+            columns = np.stack([np.zeros(len(base)), base, correction, is_good])
+            self._add(columns - columns.mean(axis=1, keepdims=True), len(base) - 1)
 
-    def clicked(self, base: Array, learned: Array) -> None:
-        """Look at a list down to the click, its last."""
-        if learned[0]:
-            self._compare(np.array([[1.0], base[:1], learned[:1], [len(base) == 1]]), 1)
+    def add_clicked(self, base: Array, correction: Array, is_clicked: NDArray[np.bool_]) -> None:
+        """Compare the prediction for the first object of a clicked list."""
+        if correction[0]:
+            self._add(np.array([[1.0], base[:1], correction[:1], is_clicked[:1]]), 1)
 
-    def learned(self) -> None:
-        """Count a list that told good from bad."""
+    def add_list(self) -> None:
+        """Count a learned list with positive and other objects."""
         self.sums[17] += 1
-        self._blend = None
+        self._weight = None
 
-    def result(self) -> Watched:
-        """Tell what is known."""
+    def diagnostics(self) -> Diagnostics:
+        """Return the regression."""
         squares, n = self.sums[:16].reshape(4, 4), self.sums[16]
         X, y = squares[:3, :3], squares[:3, 3]
         used = np.flatnonzero(np.diag(X) > 0)
         a, b, error = np.nan, np.nan, np.inf
         if 2 in used and n > len(used):
             inverse = np.linalg.pinv(X[np.ix_(used, used)], hermitian=True)
-            line = np.zeros(3)
-            line[used] = inverse @ y[used]
-            variance = max((squares[3, 3] - float(y @ line)) / (n - len(used)), _LEAST_VARIANCE)
-            a, b, error = float(line[1]), float(line[2]), float(np.sqrt(variance * inverse[-1, -1]))
-        return Watched(int(self.sums[17]), int(self.sums[18]), a, b, error)
+            coef = np.zeros(3)
+            coef[used] = inverse @ y[used]
+            variance = max((squares[3, 3] - float(y @ coef)) / (n - len(used)), _MIN_VARIANCE)
+            a, b, error = float(coef[1]), float(coef[2]), float(np.sqrt(variance * inverse[-1, -1]))
+        return Diagnostics(int(self.sums[17]), int(self.sums[18]), a, b, error)
 
     @property
-    def blend(self) -> float:
-        """How much of what was learned to use: nothing at first, all when it helps, and nothing when it misleads."""
-        if self._blend is None:
-            self._blend = self._blend_of(self.result())
-        return self._blend
+    def correction_weight(self) -> float:
+        """Weight of the correction, from 0 to 1."""
+        if self._weight is None:  # read at every search, changed only by learning
+            found = self.diagnostics()
+            support = _PRIOR * _HALF_PRIOR_LISTS / (found.n_compared + _HALF_PRIOR_LISTS)
+            if np.isfinite(found.standard_error):
+                support += found.correction_coef / max(found.standard_error, _TINY)
+            limit = min(1.0, max(0.0, (support - _NO_WEIGHT) / (_FULL_WEIGHT - _NO_WEIGHT)))
+            self._weight = limit * found.n_lists / (found.n_lists + _HALF_WEIGHT_LISTS)
+        return self._weight
 
-    @staticmethod
-    def _blend_of(found: Watched) -> float:
-        above = _BENEFIT_OF_DOUBT * _HALF_DOUBT / (found.n_compared + _HALF_DOUBT)
-        if np.isfinite(found.standard_error):
-            above += found.learned / max(found.standard_error, _TINY)
-        held = min(1.0, max(0.0, (above - _NO_TRUST) / (_FULL_TRUST - _NO_TRUST)))
-        return held * found.n_lists / (found.n_lists + _HALF_TRUST)
-
-    def _compare(self, columns: Array, n: int) -> None:
+    def _add(self, columns: Array, n: int) -> None:
         self.sums[:17] *= 1 - 1 / _MEMORY
         self.sums[:16] += (columns @ columns.T).ravel()
         self.sums[16] += n
         self.sums[18] += 1
-        self._blend = None
+        self._weight = None

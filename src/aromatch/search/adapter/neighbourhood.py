@@ -1,4 +1,4 @@
-"""What is known around a query: how much of it, and what was asked for there."""
+"""The neighbourhood of a query: how much feedback there is on it, and where that pulls the query."""
 
 from __future__ import annotations
 
@@ -10,207 +10,190 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
+from ..._utils.nearest import TopK, merge_top_k
 from ..._utils.rows import Matrix, unit_rows
-from ..stores.memory import Collection, Ids
-from ..top_k import Best, best_among, better_of, products
-from .credit import Votes, asked_for, votes_on
-from .feedback import Judgements
-from .row_hashes import digests
+from ..stores.base import Keys
+from ..stores.memory import Chunk, MemoryStore
+from .credit import Credit, credit_of, weighted_targets
+from .feedback import Feedback, row_hashes
 
 Array = NDArray[Any]
 
 N_NEIGHBOURS = 10
-# Share of the surroundings that has to be known before any of it is trusted.
-_STRANGE = 0.2
-# Trust in what was judged for the very same query.
-_SAME = 0.8
-# How far a query goes at most, of the length of what tells objects apart in it. Twice as far gains more further down,
-# and in small collections loses first places.
+# Credit of the neighbourhood below which it is not trusted.
+_MIN_CREDIT = 0.2
+# Trust in the feedback on the same query.
+_SAME_QUERY_TRUST = 0.8
+# Largest correction, relative to the part of the query that distinguishes objects. Twice as much gains more at low
+# ranks, and loses first ranks in small collections.
 _STEP = 0.5
-# Share of the judged queries, those furthest from everything, beyond which trust falls.
-_FAR = 0.05
+# Quantile of the proximity of queries with feedback below which trust falls.
+_FAR_QUANTILE = 0.05
+_TINY = np.finfo(np.float64).tiny
 
 
-class View(NamedTuple):
-    """What is seen around some queries."""
+class Correction(NamedTuple):
+    """Corrections of some queries, before they are weighted."""
 
     trust: Array
-    """How well the surroundings of each are known, from 0 to 1."""
+    """Coverage of the neighbourhood of each query by feedback, from 0 to 1."""
     directions: Array
-    """What was asked for there: vectors as long as the query may go, or 0 where nothing was."""
-    itself: Ids
-    """The object that a query is, if it is near itself by an inner product too; or -1."""
-    nearness: Array
-    """The mean score of the nearest objects, for a query of length 1."""
+    """Corrections at full trust; zero without feedback nearby."""
+    own_object: Keys
+    """The object that equals the query, or -1."""
+    proximity: Array
+    """Mean score of the nearest objects for the normalized query."""
 
 
-class Surroundings:
-    """Objects and judgements, in which queries look around.
+class Neighbourhood:
+    """Objects and feedback around a query.
 
-    Rows are in the form in which inner products are the base score, with `unit_norm` where this is the cosine.
+    Rows are in the form in which inner products are the base score: with `unit_norm` for the cosine.
     """
 
-    def __init__(self, objects: Collection, judgements: Judgements, *, unit_norm: bool) -> None:
-        self._objects, self._judgements, self._unit_norm = objects, judgements, unit_norm
-        self.total = np.zeros(objects.width)
-        """The sum of all objects."""
-        self._last: tuple[bytes, View] | None = None
+    def __init__(self, store: MemoryStore, feedback: Feedback, *, unit_norm: bool) -> None:
+        self._store, self._feedback, self._unit_norm = store, feedback, unit_norm
+        self.total = np.zeros(store.n_features)
+        """Sum of all objects."""
+        self._last: tuple[bytes, Correction] | None = None
 
-    def changed(self, added: Array | float = 0.0) -> None:
-        """Take notice of new judgements or objects, of which `added` is the sum."""
+    def update(self, added: Array | float = 0.0) -> None:
+        """Account for new feedback, or for added or removed objects with the given sum."""
         self.total = self.total + added
         self._last = None
 
-    def known(self, ids: Ids) -> Array:
-        """Tell how well each object is known, from 0 to 1."""
-        used, places = np.unique(ids, return_inverse=True)
-        return votes_on(self._judgements, used).known[places]
-
-    def nearest(self, vectors: Array, k: int) -> Best:
-        """Give the objects with the largest inner products with each vector."""
-        n = len(vectors)
-        return best_among(self._objects.blocks(n), lambda rows: products(rows, vectors), n, k)
-
-    def view(self, Q: Matrix) -> View:
-        """Look around each query."""
+    def correction(self, Q: Matrix) -> Correction:
+        """Return the correction of each query."""
         if Q.shape[0] > 1:
-            return self._view(Q)
-        # A query that was just searched is judged next.
-        (name,) = digests(Q)
-        if self._last is None or self._last[0] != name:
-            self._last = name, self._view(Q)
+            return self._correction(Q)
+        # Feedback usually follows the search for the same query.
+        (digest,) = row_hashes(Q)
+        if self._last is None or self._last[0] != digest:
+            self._last = digest, self._correction(Q)
         return self._last[1]
 
-    def _view(self, Q: Matrix) -> View:
+    def _correction(self, Q: Matrix) -> Correction:
         vectors, n = dense(Q), Q.shape[0]
         lengths = row_norms(vectors)[:, np.newaxis]
-        near = self.nearest(vectors, N_NEIGHBOURS + 1)
-        is_itself = self._is_itself(near, lengths)
-        itself = np.where(is_itself.any(axis=1), near.places[np.arange(n), is_itself.argmax(axis=1)], -1)
-        # An object that is the query itself says nothing of its surroundings, unless it was judged as a query.
-        is_itself[is_itself] = [one not in self._judgements.asked_by for one in near.places[is_itself].tolist()]
-        scores = np.where(is_itself, -np.inf, near.scores)
-        near = better_of(Best(near.places, scores), Best(near.places[:, :0], scores[:, :0]), N_NEIGHBOURS)
-        is_there = np.isfinite(near.scores)
-        nearness = np.where(is_there, near.scores, 0.0).sum(axis=1) / np.maximum(is_there.sum(axis=1), 1)
-        nearness = nearness / np.maximum(lengths[:, 0], np.finfo(np.float64).tiny)
-        if not len(self._judgements):
-            return View(np.zeros(n), np.zeros(vectors.shape), itself, nearness)
-        ids, places = np.unique(near.places, return_inverse=True)
-        votes = votes_on(self._judgements, ids)
-        known = (votes.known - votes.is_only_bad)[places.reshape(near.places.shape)]
-        share = (_by_rank(near.scores) * known).sum(axis=1)
-        trust = np.maximum(0.0, (share - _STRANGE) / (1 - _STRANGE)) * self._is_near(nearness)
-        # A query that was judged itself is known, whatever is around it.
-        numbers = self._judgements.numbers(Q)
-        numbers[numbers >= 0] = [
-            number if self._judgements.precision[number] > 0 else -1 for number in numbers[numbers >= 0].tolist()
-        ]
-        trust[numbers >= 0] = np.maximum(trust[numbers >= 0], _SAME)
-        directions = self._directions(vectors, near, ids, votes, numbers)
-        return View(trust, self._reach(vectors, lengths) * directions, itself, nearness)
-
-    def _is_itself(self, near: Best, lengths: Array) -> NDArray[np.bool_]:
-        """Tell which objects are the query: as long as it is, and as near to it as it is to itself."""
-        rounding = 64 * np.finfo(near.scores.dtype).eps * lengths**2
-        is_itself = (np.abs(near.scores - lengths**2) <= rounding) & (lengths > 0)
-        if not self._unit_norm and is_itself.any():
-            found = np.unique(near.places[is_itself])
-            squares = row_norms(self._objects.rows(found), squared=True)
-            of_each = squares[np.minimum(np.searchsorted(found, near.places), len(found) - 1)]
-            is_itself &= np.abs(of_each - lengths**2) <= rounding
-        return np.asarray(is_itself)
-
-    def _reach(self, vectors: Array, lengths: Array) -> Array:
-        """Give how far each query may go: a part of it without what it has in common with all objects."""
+        near = self._store.nearest(vectors, N_NEIGHBOURS + 1)
+        is_own = self._is_own(near, lengths)
+        own_object = np.where(is_own.any(axis=1), near.indices[np.arange(n), is_own.argmax(axis=1)], -1)
+        # An object that equals the query is not part of its neighbourhood, unless it has feedback as a query.
+        is_own[is_own] = [key not in self._feedback.queries_of for key in near.indices[is_own].tolist()]
+        scores = np.where(is_own, -np.inf, near.scores)
+        near = merge_top_k(TopK(near.indices, scores), TopK(near.indices[:, :0], scores[:, :0]), N_NEIGHBOURS)
+        is_present = np.isfinite(near.scores)
+        proximity = np.where(is_present, near.scores, 0.0).sum(axis=1) / np.maximum(is_present.sum(axis=1), 1)
+        proximity = proximity / np.maximum(lengths[:, 0], _TINY)
+        if not len(self._feedback.targets):
+            return Correction(np.zeros(n), np.zeros(vectors.shape), own_object, proximity)
+        keys, indices = np.unique(near.indices, return_inverse=True)
+        credit = credit_of(self._feedback, keys)
+        amount = (credit.amount - credit.is_only_negative)[indices.reshape(near.indices.shape)]
+        weights = _rank_weights(near.scores)
+        covered = np.maximum(0.0, ((weights * amount).sum(axis=1) - _MIN_CREDIT) / (1 - _MIN_CREDIT))
+        numbers = self._feedback.numbers(Q)
+        has_target = numbers >= 0
+        has_target[has_target] = [self._feedback.precision[number] > 0 for number in numbers[has_target].tolist()]
+        trust = covered * self._nearness(proximity)
+        # A query with feedback of its own is trusted whatever its neighbourhood is.
+        trust[has_target] = np.maximum(trust[has_target], _SAME_QUERY_TRUST)
+        directions = self._directions(vectors, near, keys, credit, np.where(has_target, numbers, -1))
+        # The part of a query along the mean of all objects does not distinguish them.
         size = np.linalg.norm(self.total)
-        along = vectors @ (self.total / size) if size > 0 else np.zeros(len(vectors))
-        return np.asarray(_STEP * np.sqrt(np.maximum(lengths**2 - along[:, np.newaxis] ** 2, 0.0)))
+        along = vectors @ (self.total / size) if size > 0 else np.zeros(n)
+        reach = np.asarray(_STEP * np.sqrt(np.maximum(lengths**2 - along[:, np.newaxis] ** 2, 0.0)))
+        return Correction(trust, reach * directions, own_object, proximity)
 
-    def _is_near(self, nearness: Array) -> Array:
-        """Give 1 where a query is no further from everything than judged ones, and less and then 0 beyond.
+    def _is_own(self, near: TopK, lengths: Array) -> NDArray[np.bool_]:
+        """Return which neighbours equal the query: of the same norm, and as near to it as the query itself."""
+        rounding = 64 * np.finfo(near.scores.dtype).eps * lengths**2
+        is_own = (np.abs(near.scores - lengths**2) <= rounding) & (lengths > 0)
+        if not self._unit_norm and is_own.any():
+            found = np.unique(near.indices[is_own])
+            squares = row_norms(self._store.rows(found), squared=True)
+            of_each = squares[np.minimum(np.searchsorted(found, near.indices), len(found) - 1)]
+            is_own &= np.abs(of_each - lengths**2) <= rounding
+        return np.asarray(is_own)
 
-        It is 0 as far beyond the furthest of them, but for a few, as these are from the middle.
+    def _nearness(self, proximity: Array) -> Array:
+        """Return 1 for queries as near to the objects as those with feedback, and less down to 0 beyond.
+
+        It is 0 as far below the lower quantile of their proximities as this is below the median.
         """
-        of_judged = self._judgements.nearness_of_good
-        if not of_judged:
-            return np.zeros(len(nearness))
-        far, middle = quantile_of_sorted(of_judged, _FAR), quantile_of_sorted(of_judged, 0.5)
-        beyond = np.maximum(far - nearness, 0.0)
-        return np.asarray(np.maximum(0.0, 1.0 - beyond / np.maximum(middle - far, np.finfo(np.float64).tiny)))
+        known = self._feedback.sorted_proximity
+        if not known:
+            return np.zeros(len(proximity))
+        far, median = quantile_of_sorted(known, _FAR_QUANTILE), quantile_of_sorted(known, 0.5)
+        beyond = np.maximum(far - proximity, 0.0)
+        return np.asarray(np.maximum(0.0, 1.0 - beyond / np.maximum(median - far, _TINY)))
 
-    def _directions(self, vectors: Array, near: Best, ids: Ids, votes: Votes, numbers: Ids) -> Array:
-        """Give what was asked for around each query, with length 1, or 0 where nothing was.
+    def _directions(self, vectors: Array, near: TopK, keys: Keys, credit: Credit, numbers: Keys) -> Array:
+        """Return the direction of the targets around each query, of unit norm, or 0 without any.
 
-        `votes` are those on the objects nearby, `ids`; `numbers` those of queries that were judged themselves, -1 for
-        others.
+        `credit` is that of the `keys` of the nearest objects; `numbers` are those of queries with feedback of their
+        own, -1 for others.
         """
         n = len(vectors)
-        near = self._with_judged_queries(vectors, near)
-        weights = _by_rank(near.scores)
-        row, rank = np.nonzero((near.places >= 0) & np.isfinite(near.scores))
-        place = np.searchsorted(ids, near.places[row, rank])
-        n_voters = (votes.starts[1:] - votes.starts[:-1])[place]
-        voters = _ranges(votes.starts[place], n_voters)
-        by_objects = np.repeat(weights[row, rank] * votes.known[place], n_voters) * votes.shares[voters]
-        query_row, query_rank = np.nonzero((near.places < 0) & np.isfinite(near.scores))
-        by = -1 - near.places[query_row, query_rank]
-        by_queries = weights[query_row, query_rank] * np.asarray(self._judgements.precision)[by]
+        near = self._with_queries(vectors, near)
+        weights = _rank_weights(near.scores)
+        row, rank = np.nonzero((near.indices >= 0) & np.isfinite(near.scores))
+        index = np.searchsorted(keys, near.indices[row, rank])
+        sizes = (credit.starts[1:] - credit.starts[:-1])[index]
+        terms = np.arange(sizes.sum()) + np.repeat(credit.starts[index] - np.cumsum(sizes) + sizes, sizes)
+        by_objects = np.repeat(weights[row, rank] * credit.amount[index], sizes) * credit.shares[terms]
+        query_row, query_rank = np.nonzero((near.indices < 0) & np.isfinite(near.scores))
+        queries = -1 - near.indices[query_row, query_rank]
+        by_queries = weights[query_row, query_rank] * np.asarray(self._feedback.precision)[queries]
         same = np.flatnonzero(numbers >= 0)
-        found = asked_for(
-            self._judgements,
+        found = weighted_targets(
+            self._feedback,
             n,
-            np.concatenate([np.repeat(row, n_voters), query_row, same]),
-            np.concatenate([votes.by[voters], by, numbers[same]]),
+            np.concatenate([np.repeat(row, sizes), query_row, same]),
+            np.concatenate([credit.queries[terms], queries, numbers[same]]),
             np.concatenate([by_objects, by_queries, np.ones(len(same))]),
         )
-        if not len(found.ids):
+        if not len(found.keys):
             return np.zeros(vectors.shape)
-        used, columns = np.unique(found.ids, return_inverse=True)
+        used, columns = np.unique(found.keys, return_inverse=True)
         starts = np.searchsorted(found.rows, np.arange(n + 1))
-        weights = sparse.csr_array((found.weights, columns, starts), shape=(n, len(used)))
-        directions = dense(weights @ self._objects.rows(used))
-        mean = self.total / len(self._objects)
-        return np.asarray(unit_rows(directions - np.outer(found.of_mean, mean)))
+        sums = sparse.csr_array((found.weights, columns, starts), shape=(n, len(used)))
+        mean = self.total / len(self._store)
+        return np.asarray(unit_rows(dense(sums @ self._store.rows(used)) - np.outer(found.mean_weight, mean)))
 
-    def _with_judged_queries(self, vectors: Array, near: Best) -> Best:
-        """Let judged queries stand among the objects nearby, as -1 less their numbers; they are as long as objects."""
-        queries, n = self._judgements.queries, len(vectors)
+    def _with_queries(self, vectors: Array, near: TopK) -> TopK:
+        """Return the nearest objects and queries with feedback; a query has -1 minus its number as index.
+
+        Queries are compared as if they had the norm of the mean object.
+        """
+        queries = self._feedback.queries
         if queries is None:
             return near
-        length = 1.0 if self._unit_norm else float(np.linalg.norm(self.total)) / len(self._objects)
+        length = float(np.linalg.norm(self.total)) / len(self._store)
 
-        def score(rows: Matrix) -> Array:
-            scores = products(rows, vectors)
-            if not self._unit_norm:
-                scores = scores * (length / np.maximum(row_norms(rows), np.finfo(np.float64).tiny))
-            return scores
+        def rescale(chunk: Chunk, scores: Array) -> Array:
+            return np.asarray(scores * (length / np.maximum(row_norms(chunk.rows), _TINY)))
 
-        judged = best_among(queries.blocks(n), score, n, N_NEIGHBOURS)
-        return better_of(near, Best(-1 - judged.places, judged.scores), N_NEIGHBOURS)
+        found = queries.nearest(vectors, N_NEIGHBOURS, None if self._unit_norm else rescale)
+        return merge_top_k(near, TopK(-1 - found.indices, found.scores), N_NEIGHBOURS)
 
 
 def dense(rows: Any) -> Array:
-    """Give rows as an array."""
+    """Return rows as an array."""
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
 
 
-def _by_rank(scores: Array) -> Array:
-    """Give weights 1, 1/2, 1/3, ... that sum to 1, to those that are there."""
-    weights = np.where(np.isfinite(scores), 1 / np.arange(1, scores.shape[1] + 1), 0.0)
-    return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))
-
-
-def _ranges(starts: Ids, lengths: Ids) -> Ids:
-    """Give all whole numbers of some ranges, one range after the other."""
-    return np.arange(lengths.sum()) + np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
-
-
 def quantile_of_sorted(values: Sequence[float], share: float) -> float:
-    """Give what `np.quantile` does, to the bit, without looking at all values."""
+    """Return what `np.quantile` does, to the bit, in constant time."""
     at = (len(values) - 1) * share
     below = int(at)
     first, second, part = values[below], values[min(below + 1, len(values) - 1)], at - below
     if part < 0.5:
         return first + (second - first) * part
     return second - (second - first) * (1 - part)
+
+
+def _rank_weights(scores: Array) -> Array:
+    """Return weights 1, 1/2, 1/3, ... that sum to 1; 0 where the score is not finite."""
+    weights = np.where(np.isfinite(scores), 1 / np.arange(1, scores.shape[1] + 1), 0.0)
+    return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), _TINY))

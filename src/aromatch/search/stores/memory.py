@@ -1,13 +1,14 @@
-"""Objects that can be searched: rows under stable ids, more of which come and go.
+"""A store in memory: rows under keys, with cheap additions and removals.
 
-New rows are kept as a piece of their own, so that adding one does not copy all the others. Pieces grow together as they
-would in a log-structured store: a piece is joined with the one before it when that is not larger. Removed rows are
-skipped, and dropped once they are half of a piece.
+Additions form chunks, so that adding a row does not copy all others. As in a log-structured store, a chunk is merged
+with the one before it if that is not larger. Removed rows are skipped, and dropped once they are half of a chunk.
+
+Integer ids are their own keys. String ids get the keys 0, 1, 2, ... and are translated by `keys` and `ids_of`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple, Self
 
@@ -15,242 +16,331 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ..._utils import checks
-from ..._utils.rows import Matrix, MatrixLike, as_float64, as_matrix, read_all
+from ..._utils.ids import IdTable, as_ids, check_unique
+from ..._utils.nearest import ApproximateNeighbours, TopK, merge_top_k, top_k
+from ..._utils.rows import Matrix
+from .base import Array, Keys
 
-Ids = NDArray[np.int64]
+# Numbers that a scan computes or converts at a time.
+NUMBERS_PER_BLOCK = 2**21
+# Candidates of the approximate index that are scored exactly, per requested object.
+_OVERSAMPLING = 4
 
-# Numbers that are computed at once where all rows are looked at.
-NUMBERS_AT_ONCE = 2**21
 
-
-class Piece(NamedTuple):
-    """Rows with their ids, in the order in which they came."""
+class Chunk(NamedTuple):
+    """Rows with their keys, in the order in which they were added."""
 
     rows: Matrix
-    ids: Ids
-    is_there: NDArray[np.bool_]
-    ascending: Ids | None = None
-    """Places in the order of ids; None where that is the order in which they came."""
+    keys: Keys
+    is_present: NDArray[np.bool_]
+    squares: Array | None = None
+    """Squared norms of the rows, for the metric "euclidean"."""
+    ascending: Keys | None = None
+    """Indices that sort the keys; None if they are sorted."""
 
-    @classmethod
-    def ready_to_find(cls, rows: Matrix, ids: Ids, is_there: NDArray[np.bool_]) -> Piece:
-        """Make a piece in which ids are found without looking at all of them."""
-        is_ascending = bool((ids[1:] > ids[:-1]).all())
-        return cls(rows, ids, is_there, None if is_ascending else np.argsort(ids, kind="stable"))
-
-    def find(self, ids: Ids) -> Ids:
-        """Give the place of each id; -1 where it is not there."""
-        places = np.searchsorted(self.ids, ids, sorter=self.ascending)
-        places = np.minimum(places, len(self.ids) - 1)
+    def find(self, keys: Keys) -> Keys:
+        """Return the index of each key; -1 where it is absent."""
+        indices = np.searchsorted(self.keys, keys, sorter=self.ascending)
+        indices = np.minimum(indices, len(self.keys) - 1)
         if self.ascending is not None:
-            places = self.ascending[places]
-        return np.where((self.ids[places] == ids) & self.is_there[places], places, -1)
+            indices = self.ascending[indices]
+        return np.where((self.keys[indices] == keys) & self.is_present[indices], indices, -1)
 
-    def block(self, start: int, end: int) -> Piece:
-        """Give some of the rows, without a copy."""
-        if start == 0 and end >= len(self.ids):
+    def block(self, start: int, end: int) -> Chunk:
+        """Return a view of some of the rows."""
+        if start == 0 and end >= len(self.keys):
             return self
-        return Piece(_rows_between(self.rows, start, end), self.ids[start:end], self.is_there[start:end])
+        squares = None if self.squares is None else self.squares[start:end]
+        return Chunk(_slice(self.rows, start, end), self.keys[start:end], self.is_present[start:end], squares)
 
 
-class Collection:
-    """Rows under ids: whole numbers that stay the same while others come and go.
+class MemoryStore:
+    """Rows in float64 or float32, dense or CSR, all of the kind of the first ones. Values are not checked here.
 
-    Rows are in float64 or float32, dense or CSR, all of the kind of the first ones.
+    Parameters
+    ----------
+    rows : array or CSR matrix of shape (n_objects, n_features)
+        Stored without a copy if it is C-contiguous or CSR.
+    ids : sequence of int or of str, optional
+    metric : {"dot", "euclidean"}, default "dot"
+    approximate : bool, default False
+        Find candidates with usearch and score only those.
+    effort : int, default 128
+        Candidates that the approximate search examines.
     """
 
-    def __init__(self, objects: MatrixLike, ids: ArrayLike | None = None) -> None:
-        rows = _checked(objects, "objects")
-        self.is_sparse, self.width, self.dtype = sparse.issparse(rows), rows.shape[1], rows.dtype
-        self.next_id = 0
-        """Larger than all ids so far, of rows that are gone too."""
-        self._pieces: list[Piece] = []
-        self._n_there = 0
-        self._add(rows, ids)
+    def __init__(
+        self,
+        rows: Matrix,
+        ids: ArrayLike | None = None,
+        *,
+        metric: str = "dot",
+        approximate: bool = False,
+        effort: int = 128,
+    ) -> None:
+        self.is_sparse, self.n_features, self.dtype = sparse.issparse(rows), int(rows.shape[1]), rows.dtype
+        self.metric = metric
+        self.next_key = 0
+        """Exceeds all keys so far, including those of removed rows."""
+        has_names = ids is not None and as_ids(ids, "ids").dtype == object
+        self._table = IdTable({} if has_names else None)
+        self._chunks: list[Chunk] = []
+        self._n_present = 0
+        self._neighbours = ApproximateNeighbours(self.n_features, metric, effort) if approximate else None
+        self.add(rows, ids)
 
     def __len__(self) -> int:
-        return self._n_there
+        return self._n_present
 
     @property
-    def ids(self) -> Ids:
-        """Ids of all rows that are there, in the order in which they came."""
-        return np.concatenate([np.empty(0, np.int64), *(piece.ids[piece.is_there] for piece in self._pieces)])
+    def ids(self) -> Array:
+        """Ids of all objects, in the order in which they were added."""
+        return self.ids_of(self.present_keys)
 
-    def layout(self) -> tuple[Ids, Ids]:
-        """Give the ids of all rows as they lie in memory, -1 for those that are gone, and how many a piece has."""
-        ids = [np.where(piece.is_there, piece.ids, -1) for piece in self._pieces]
-        return np.concatenate(ids), np.array([len(part) for part in ids], dtype=np.int64)
+    @property
+    def present_keys(self) -> Keys:
+        """Keys of all objects, in the order in which they were added."""
+        return np.concatenate([np.empty(0, np.int64), *(chunk.keys[chunk.is_present] for chunk in self._chunks)])
+
+    def keys(self, ids: ArrayLike, name: str) -> Keys:
+        """Return the keys of objects; raise a ValueError that names the argument if one is missing."""
+        given, keys = self._table.keys(ids, name)
+        self._find(keys, name, given)
+        return keys
+
+    def check_keys(self, keys: Keys, name: str) -> None:
+        """Raise a ValueError if a key is missing."""
+        self._find(keys, name, keys)
+
+    def ids_of(self, keys: Keys) -> Array:
+        """Return the ids of keys, in an array of the same shape."""
+        return self._table.ids(keys)
+
+    # -- objects ------------------------------------------------------------------------------------------
+
+    def add(self, rows: Matrix, ids: ArrayLike | None = None, name: str = "rows") -> Keys:
+        """Add rows and return their keys; ids default to integers that continue from the largest so far."""
+        n = rows.shape[0]
+        if rows.shape[1] != self.n_features:
+            raise ValueError(f"{name} has {rows.shape[1]} features, expected {self.n_features} like the other objects")
+        if sparse.issparse(rows) != self.is_sparse:
+            raise TypeError(f"{name} must be {'sparse' if self.is_sparse else 'dense'} like the other objects")
+        keys = np.arange(self.next_key, self.next_key + n) if ids is None else self._new_keys(ids, n)
+        if ids is None and self._table.names is not None:
+            raise ValueError("ids is None, expected str ids like those of the other objects")
+        rows = rows.astype(self.dtype, copy=False)
+        rows = sparse.csr_array(rows) if self.is_sparse else np.ascontiguousarray(rows)
+        self.next_key = max(self.next_key, int(keys.max()) + 1)
+        self._n_present += n
+        self._chunks.append(self._chunk(rows, keys, np.ones(n, dtype=np.bool_)))
+        if self._neighbours is not None:
+            self._neighbours.add(keys, rows)
+        while len(self._chunks) > 1 and len(self._chunks[-1].keys) >= len(self._chunks[-2].keys):
+            self._chunks[-2:] = [self._merged(self._chunks[-2:])]
+        return keys
+
+    def remove(self, keys: Keys) -> None:
+        """Remove rows; their keys are not assigned again by default."""
+        keys = np.unique(keys)
+        chunks, indices = self._find(keys, "keys", keys)
+        self._n_present -= len(indices)
+        for number in set(chunks.tolist()):
+            chunk = self._chunks[number]
+            chunk.is_present[indices[chunks == number]] = False
+            if 2 * np.count_nonzero(chunk.is_present) < len(chunk.keys):
+                self._chunks[number] = self._merged([chunk])
+        self._chunks = [chunk for chunk in self._chunks if len(chunk.keys)]
+        self._table.remove(keys)
+        if self._neighbours is not None:
+            self._neighbours.remove(keys)
+
+    def rows(self, keys: Keys) -> Matrix:
+        """Return the rows of at least one key, in the order of the keys."""
+        chunks, indices = self._find(keys, "keys", keys)
+        used = sorted(set(chunks.tolist()))
+        if len(used) == 1:
+            return _take(self._chunks[used[0]].rows, indices)
+        parts = [_take(self._chunks[number].rows, indices[chunks == number]) for number in used]
+        return _take(_stack(parts), np.argsort(np.argsort(chunks, kind="stable")))
+
+    # -- search -------------------------------------------------------------------------------------------
+
+    def nearest(self, vectors: Array, k: int, adjust: Callable[[Chunk, Array], Array] | None = None) -> TopK:
+        """Return the keys of the k best objects for each vector, and their scores.
+
+        `adjust` returns the scores to rank a chunk by, given the chunk and its scores of shape (n_vectors, n_rows).
+        """
+        n = len(vectors)
+        blocks: Iterable[Chunk] = self.blocks(n)
+        if self._neighbours is not None:
+            candidates = np.unique(self._neighbours.nearest(vectors, min(_OVERSAMPLING * k, len(self))))
+            blocks = [self._candidates(candidates)]
+        best = TopK(np.empty((n, 0), dtype=np.int64), np.empty((n, 0)))
+        keys: list[Keys] = []
+        scores: list[Array] = []
+        n_scored = 0
+        # Small chunks are ranked together: selecting among few costs as much as among many.
+        for block in blocks:
+            if n_scored and n * (n_scored + len(block.keys)) > NUMBERS_PER_BLOCK:
+                best = _better(best, keys, scores, k)
+                keys, scores, n_scored = [], [], 0
+            here = self._scores(block, vectors)
+            if adjust is not None:
+                here = adjust(block, here)
+            if not block.is_present.all():
+                here[:, ~block.is_present] = -np.inf
+            keys.append(block.keys)
+            scores.append(here)
+            n_scored += len(block.keys)
+        return _better(best, keys, scores, k) if keys else best
+
+    def blocks(self, n_vectors: int = 1) -> Iterator[Chunk]:
+        """Iterate over all rows in blocks for which `n_vectors` numbers per row fit in the memory budget."""
+        size = max(1, NUMBERS_PER_BLOCK // max(n_vectors, 1 if self.is_sparse else self.n_features))
+        for chunk in self._chunks:
+            for start in range(0, len(chunk.keys), size):
+                yield chunk.block(start, start + size)
+
+    def _scores(self, chunk: Chunk, vectors: Array) -> Array:
+        if chunk.squares is None:
+            return products(chunk.rows, vectors)
+        # In double precision, since the terms of near neighbours cancel.
+        doubles = vectors.astype(np.float64, copy=False)
+        return 2 * products(chunk.rows, doubles) - chunk.squares - squared_norms(doubles)[:, np.newaxis]
+
+    def _candidates(self, keys: Keys) -> Chunk:
+        """Return a chunk of some rows in the order in which they were added, so that ties are ordered alike."""
+        chunks, indices = self._find(keys, "keys", keys)
+        keys = keys[np.lexsort((indices, chunks))]
+        return self._chunk(self.rows(keys), keys, np.ones(len(keys), dtype=np.bool_))
+
+    # -- files --------------------------------------------------------------------------------------------
+
+    def layout(self) -> tuple[Keys, Keys]:
+        """Return the keys of all rows as they lie in memory, -1 for removed rows, and the lengths of the chunks."""
+        keys = [np.where(chunk.is_present, chunk.keys, -1) for chunk in self._chunks]
+        return np.concatenate(keys), np.array([len(part) for part in keys], dtype=np.int64)
 
     @classmethod
-    def from_layout(cls, rows: MatrixLike, ids: Ids, lengths: Ids) -> Self:
-        """Put rows where they lay, so that sums over them round alike; there are zeros in place of those that are gone.
+    def from_layout(cls, rows: Matrix, keys: Keys, lengths: Keys, ids: list[str] | None = None) -> Self:
+        """Restore a store with the same chunks, so that sums over its rows round alike.
 
-        `rows` are those that are there, in the order of their ids in the layout.
+        `rows`, and string `ids`, are those of the present keys, in the order of the layout.
         """
-        is_there = ids >= 0
-        if (lengths < 1).any() or lengths.sum() != len(ids):
-            raise ValueError("its pieces are not as long as all of it")
-        whole, known = _checked(rows, "objects", copy=False), ids[is_there]
-        _check_new_ids(known, whole.shape[0])
-        found = cls.__new__(cls)
-        found.is_sparse, found.width, found.dtype = sparse.issparse(whole), whole.shape[1], whole.dtype
-        found.next_id, found._n_there = int(known.max()) + 1, len(known)
-        full = whole if is_there.all() else _spread_out(whole, is_there)
-        ends = np.cumsum(lengths).tolist()
-        found._pieces = [
-            Piece.ready_to_find(_rows_between(full, start, end), ids[start:end], is_there[start:end].copy())
-            for start, end in pairwise([0, *ends])
+        is_present = keys >= 0
+        if (lengths < 1).any() or lengths.sum() != len(keys):
+            raise ValueError(f"chunks of {lengths.sum()} rows in total, expected {len(keys)}")
+        present = keys[is_present]
+        check_unique(present, "keys", rows.shape[0])
+        store = cls(rows[:1])
+        if ids is not None:
+            check_unique(np.array(ids, dtype=object), "ids", len(present))
+            store._table = IdTable(dict(zip(present.tolist(), ids, strict=True)))
+        store.next_key, store._n_present = int(present.max()) + 1, len(present)
+        full = rows if is_present.all() else _with_gaps(rows, is_present)
+        full = sparse.csr_array(full) if store.is_sparse else np.ascontiguousarray(full)
+        store._chunks = [
+            store._chunk(_slice(full, start, end), keys[start:end], is_present[start:end].copy())
+            for start, end in pairwise([0, *np.cumsum(lengths).tolist()])
         ]
-        return found
+        return store
 
-    def check_there(self, ids: Ids, name: str) -> None:
-        """Refuse ids of rows that are not there."""
-        self._find(ids, name)
+    # -- inside -------------------------------------------------------------------------------------------
 
-    def add(self, objects: MatrixLike, ids: ArrayLike | None = None) -> Ids:
-        """Add rows; give their ids, which go on from the largest so far unless they are given."""
-        rows = _checked(objects, "objects")
-        if rows.shape[1] != self.width:
-            raise ValueError(f"objects has {rows.shape[1]} features, but those that are there have {self.width}")
-        if sparse.issparse(rows) != self.is_sparse:
-            kinds = "dense", "sparse"
-            raise TypeError(f"objects must be {kinds[self.is_sparse]} like those that are there")
-        return self._add(rows.astype(self.dtype, copy=False), ids)
+    def _chunk(self, rows: Matrix, keys: Keys, is_present: NDArray[np.bool_]) -> Chunk:
+        squares = squared_norms(rows) if self.metric == "euclidean" else None
+        is_ascending = bool((keys[1:] > keys[:-1]).all())
+        return Chunk(rows, keys, is_present, squares, None if is_ascending else np.argsort(keys, kind="stable"))
 
-    def remove(self, ids: ArrayLike) -> None:
-        """Remove rows; their ids are not given again."""
-        pieces, places = self._find(np.unique(check_ids(ids, "ids")), "ids")
-        self._n_there -= len(places)
-        for number in set(pieces.tolist()):
-            piece = self._pieces[number]
-            piece.is_there[places[pieces == number]] = False
-            if 2 * np.count_nonzero(piece.is_there) < len(piece.ids):
-                self._pieces[number] = _joined([piece])
-        self._pieces = [piece for piece in self._pieces if len(piece.ids)]
+    def _merged(self, chunks: list[Chunk]) -> Chunk:
+        """Return one chunk of the present rows of several."""
+        rows = _stack([chunk.rows if chunk.is_present.all() else chunk.rows[chunk.is_present] for chunk in chunks])
+        keys = np.concatenate([chunk.keys[chunk.is_present] for chunk in chunks])
+        return self._chunk(rows, keys, np.ones(len(keys), dtype=np.bool_))
 
-    def rows(self, ids: ArrayLike) -> Matrix:
-        """Give the rows with these ids, in their order."""
-        pieces, places = self._find(check_ids(ids, "ids"), "ids")
-        if not len(places):
-            raise ValueError("ids is empty, expected at least one")
-        used = sorted(set(pieces.tolist()))
-        if len(used) == 1:
-            return _taken(self._pieces[used[0]].rows, places)
-        parts = [_taken(self._pieces[number].rows, places[pieces == number]) for number in used]
-        together = sparse.vstack(parts, format="csr") if self.is_sparse else np.concatenate(parts)
-        return _taken(together, np.argsort(np.argsort(pieces, kind="stable")))
+    def _new_keys(self, ids: ArrayLike, n: int) -> Keys:
+        """Return the keys of new ids."""
+        given, keys = self._table.keys(ids, "ids")
+        check_unique(given, "ids", n)
+        if keys.min() < self.next_key:  # larger ones are new in any case
+            existing = given[self._indices(keys)[0] >= 0]
+            if len(existing):
+                raise ValueError(
+                    f"ids contains {existing.tolist()[0]!r}, which exists already; remove that object first"
+                )
+        if given.dtype == object:
+            keys = np.arange(self.next_key, self.next_key + n)
+            self._table.assign(given, keys)
+        return keys
 
-    def piece(self, ids: Ids) -> Piece:
-        """Give some of the rows, in the order in which they came."""
-        pieces, places = self._find(ids, "ids")
-        wanted = ids[np.lexsort((places, pieces))]
-        return Piece(self.rows(wanted), wanted, np.ones(len(wanted), dtype=np.bool_))
+    def _find(self, keys: Keys, name: str, ids: Array) -> tuple[Keys, Keys]:
+        """Return the chunk of each key and its index there; raise a ValueError if one is absent."""
+        chunks, indices = self._indices(keys)
+        if len(chunks) and chunks.min() < 0:
+            raise ValueError(f"{name} contains {ids[chunks < 0].tolist()[0]!r}, which is not among the objects")
+        return chunks, indices
 
-    def blocks(self, n_beside: int = 1) -> Iterator[Piece]:
-        """Give all rows, so many at a time that `n_beside` numbers for each of them fit in memory."""
-        at_once = max(1, NUMBERS_AT_ONCE // max(n_beside, 1 if self.is_sparse else self.width))
-        for piece in self._pieces:
-            for start in range(0, len(piece.ids), at_once):
-                yield piece.block(start, start + at_once)
-
-    def _add(self, rows: Matrix, ids: ArrayLike | None) -> Ids:
-        n = rows.shape[0]
-        given = np.arange(self.next_id, self.next_id + n) if ids is None else check_ids(ids, "ids")
-        _check_new_ids(given, n)
-        if given.min() < self.next_id:  # others are new in any case
-            there = given[self._places(given)[0] >= 0]
-            if len(there):
-                raise ValueError(f"ids has {there[0]}, which is there already; remove it first")
-        self.next_id = max(self.next_id, int(given.max()) + 1)
-        self._n_there += n
-        self._pieces.append(Piece.ready_to_find(rows, given.astype(np.int64), np.ones(n, dtype=np.bool_)))
-        while len(self._pieces) > 1 and len(self._pieces[-1].ids) >= len(self._pieces[-2].ids):
-            self._pieces[-2:] = [_joined(self._pieces[-2:])]
-        return given
-
-    def _find(self, ids: Ids, name: str) -> tuple[Ids, Ids]:
-        """Give the number of the piece that each id is in, and its place there; refuse those that are not there."""
-        pieces, places = self._places(ids)
-        if len(pieces) and pieces.min() < 0:
-            raise ValueError(f"{name} has {ids[pieces < 0][0]}, which is not there")
-        return pieces, places
-
-    def _places(self, ids: Ids) -> tuple[Ids, Ids]:
-        """Give the number of the piece that each id is in, and its place there; -1 for those that are not there."""
-        pieces, places = np.full(len(ids), -1), np.full(len(ids), -1)
-        for number, piece in enumerate(self._pieces):
-            here = piece.find(ids)
+    def _indices(self, keys: Keys) -> tuple[Keys, Keys]:
+        """Return the chunk of each key and its index there; -1 for absent keys."""
+        chunks, indices = np.full(len(keys), -1), np.full(len(keys), -1)
+        for number, chunk in enumerate(self._chunks):
+            here = chunk.find(keys)
             is_here = here >= 0
-            if is_here.all():  # a smaller piece has nothing to add
-                return np.full(len(ids), number), here
-            pieces[is_here], places[is_here] = number, here[is_here]
-        return pieces, places
+            if is_here.all():  # no other chunk can have them
+                return np.full(len(keys), number), here
+            chunks[is_here], indices[is_here] = number, here[is_here]
+        return chunks, indices
 
 
-def check_ids(ids: ArrayLike, name: str) -> Ids:
-    """Return ids as an array of whole numbers from 0 on."""
-    array = np.atleast_1d(checks.as_array(ids, name))
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise TypeError(f"{name} must be whole numbers, got {ids!r}")
-    if array.size and array.min() < 0:
-        raise ValueError(f"{name} must be at least 0, got {array.min()}")
-    return array.astype(np.int64)
+def products(rows: Matrix, vectors: Array) -> Array:
+    """Return the inner products of each vector with all rows."""
+    return np.asarray((rows @ vectors.T).T)
 
 
-def _check_new_ids(ids: Ids, n: int) -> None:
-    if len(ids) != n:
-        raise ValueError(f"ids must have one id for each of the {n} objects, got {len(ids)}")
-    if len(np.unique(ids)) < n:
-        raise ValueError("ids must be different from each other")
-
-
-def _checked(objects: MatrixLike, name: str, *, copy: bool = True) -> Matrix:
-    """Give rows in an order and a type that all others can have too; values are looked at."""
-    rows = as_matrix(objects, name)
-    read_all(rows, name)
-    if rows.dtype not in (np.float32, np.float64):
-        rows = as_float64(rows, name)
+def squared_norms(rows: Matrix) -> Array:
+    """Return ``|x|^2`` of each row in float64."""
     if sparse.issparse(rows):
-        return sparse.csr_array(rows, copy=copy)
-    return np.array(rows, order="C", copy=True if copy else None)
+        rows = rows.astype(np.float64, copy=False)
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
 
 
-def _taken(rows: Matrix, places: Ids) -> Matrix:
-    return rows[places] if sparse.issparse(rows) else rows.take(places, axis=0)
+def _better(best: TopK, keys: list[Keys], scores: list[Array], k: int) -> TopK:
+    """Return the best of a result and of further scores, which belong to rows that were added later."""
+    values = scores[0] if len(scores) == 1 else np.concatenate(scores, axis=1)
+    here = top_k(values, k)
+    found = TopK((keys[0] if len(keys) == 1 else np.concatenate(keys))[here.indices], here.scores)
+    return merge_top_k(best, found, k) if best.scores.size else found
 
 
-def _spread_out(rows: Matrix, is_there: NDArray[np.bool_]) -> Matrix:
-    """Put rows where they are there, and zeros between them."""
-    n, width = len(is_there), rows.shape[1]
-    if not sparse.issparse(rows):
-        full = np.zeros((n, width), dtype=rows.dtype)
-        full[is_there] = rows
-        return full
-    counts = np.zeros(n, dtype=rows.indptr.dtype)
-    counts[is_there] = np.diff(rows.indptr)
-    indptr = np.append(0, np.cumsum(counts)).astype(rows.indptr.dtype)
-    return sparse.csr_array((rows.data, rows.indices, indptr), shape=(n, width))
+def _take(rows: Matrix, indices: Keys) -> Matrix:
+    return rows[indices] if sparse.issparse(rows) else rows.take(indices, axis=0)
 
 
-def _rows_between(rows: Matrix, start: int, end: int) -> Matrix:
-    """Give a view of some rows; SciPy would copy those of a CSR matrix, also when it makes one of parts of arrays."""
+def _stack(parts: list[Matrix]) -> Matrix:
+    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+
+
+def _slice(rows: Matrix, start: int, end: int) -> Matrix:
+    """Return a view of some rows; SciPy copies those of a CSR matrix."""
     if not sparse.issparse(rows):
         return rows[start:end]
     end = min(end, rows.shape[0])
     first, last = rows.indptr[start], rows.indptr[end]
     view = sparse.csr_array((end - start, rows.shape[1]), dtype=rows.dtype)
-    view.data, view.indices, view.indptr = (
-        rows.data[first:last],
-        rows.indices[first:last],
-        rows.indptr[start : end + 1] - first,
-    )
+    view.data, view.indices = rows.data[first:last], rows.indices[first:last]
+    view.indptr = rows.indptr[start : end + 1] - first
     return view
 
 
-def _joined(pieces: list[Piece]) -> Piece:
-    """Make one piece of several, without what is gone."""
-    parts = [piece.rows if piece.is_there.all() else piece.rows[piece.is_there] for piece in pieces]
-    rows = sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
-    ids = np.concatenate([piece.ids[piece.is_there] for piece in pieces])
-    return Piece.ready_to_find(rows, ids, np.ones(len(ids), dtype=np.bool_))
+def _with_gaps(rows: Matrix, is_present: NDArray[np.bool_]) -> Matrix:
+    """Return the rows with rows of zeros between them, where none is present."""
+    n, n_features = len(is_present), rows.shape[1]
+    if not sparse.issparse(rows):
+        full = np.zeros((n, n_features), dtype=rows.dtype)
+        full[is_present] = rows
+        return full
+    counts = np.zeros(n, dtype=rows.indptr.dtype)
+    counts[is_present] = np.diff(rows.indptr)
+    indptr = np.append(0, np.cumsum(counts)).astype(rows.indptr.dtype)
+    return sparse.csr_array((rows.data, rows.indices, indptr), shape=(n, n_features))

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...search.top_k import best_of
+from ..._utils.nearest import top_k
 from .contestants import Rows
 from .log import Judged
 
@@ -65,7 +65,7 @@ def figures(scorer: Any, rows: Rows, lists: Sequence[Judged], itself: Numbers) -
         scores = np.asarray(scorer.similarity(rows.Q[some], rows.P), dtype=np.float64)
         found = itself[some] >= 0
         scores[np.flatnonzero(found), itself[some][found]] = -np.inf
-        best = best_of(scores, min(K, scores.shape[1])).places
+        best = top_k(scores, min(K, scores.shape[1])).indices
         for query, of_all, first_ten in zip(some.tolist(), scores, best, strict=True):
             for one in of_query[query]:
                 by_query[place[query]].append(_of_list(one, of_all, first_ten))

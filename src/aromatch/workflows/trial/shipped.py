@@ -1,7 +1,7 @@
 """What a trial exports: one file that makes vectors to search with, for the index that a team has.
 
-It is a model file of `train`, or a file of an adapter with the way its rows are made beside it, which `Adapter.load`
-reads too. Nothing in it is run.
+It is a model file of `train`, or a file of an adapter with the way its rows are made beside it, which
+`aromatch.load` reads too. Nothing in it is run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from ...exceptions import ModelFileError
 from ...io.container import read_model, write_model
 from ...io.items import Items
 from ...learners.files import ATTACHED
-from ...search import Adapter, query_vector
+from ...search import Adapter
+from ...search.adapter.adapter import load_adapter
 from ..bundle import KEY, Trained
 from ..preparation import Preparation
 
@@ -33,9 +34,7 @@ class Shipped:
     def query_vector(self, queries: MatrixLike | Sequence[str]) -> NDArray[Any]:
         """Give what to search with in an index of inner products: a row for each text or vector."""
         rows = self._rows(queries, "queries")
-        is_adapter = isinstance(self.scorer, Adapter)
-        vectors = self.scorer.query_vector(rows) if is_adapter else query_vector(self.scorer, rows)
-        return np.asarray(vectors, dtype=np.float32)
+        return np.asarray(self.scorer.transform(rows), dtype=np.float32)
 
     def object_vectors(self, objects: MatrixLike | Sequence[str]) -> Matrix:
         """Give objects as the index has to hold them: of unit norm, and otherwise as they were."""
@@ -67,14 +66,14 @@ class Shipped:
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read what `save` wrote."""
         header, arrays = read_model(path)
-        if header.get("learner") != "Adapter":
+        if header.get("kind") != "adapter":
             trained = Trained.load(path)
             return cls(trained.model, trained.queries)
-        scorer, prefix = Adapter.load(path), f"{ATTACHED}.objects."
+        scorer, prefix = load_adapter(path), f"{ATTACHED}.objects."
         try:
             found = {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
             preparation = Preparation.from_parts(header[KEY]["objects"], found)
-            if preparation.width != scorer.width:
+            if preparation.width != scorer.n_features_in_:
                 raise ValueError("its rows are not made as wide as its objects are")
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"{path} does not tell how its rows are made: {error}") from error
