@@ -1,4 +1,4 @@
-"""`Index` serves every learner of the registry, as an exact store of FAISS does, and any learner that is yet to come."""
+"""`Index` serves every learner of the registry as an exact FAISS store does, and learners that it does not know."""
 
 import numpy as np
 import pytest

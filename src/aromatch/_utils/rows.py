@@ -167,6 +167,11 @@ def as_rows(X: MatrixLike, name: str) -> Matrix:
     return as_float(rows, name)
 
 
+def as_dense(X: Matrix) -> NDArray[Any]:
+    """Return a dense or sparse matrix as an array."""
+    return np.asarray(X.toarray() if sparse.issparse(X) else X)
+
+
 def unit_rows(X: Matrix) -> Matrix:
     """Return float32 or float64 rows divided by their norms; rows of zeros stay zero.
 

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from .._utils import checks
 from .._utils.chunks import chunks
-from .._utils.rows import Matrix, MatrixLike, as_rows
+from .._utils.rows import Matrix, MatrixLike, as_dense, as_rows
 from ..learners import Fingerprint, Similarity
 from .stores.base import Array, Hits, Keys
 from .stores.memory import NUMBERS_PER_BLOCK, Chunk, MemoryStore, products, squared_norms
@@ -157,7 +157,7 @@ class Index:
         parts = []
         for chunk in chunks(Q.shape[0], min(_QUERIES_PER_CHUNK, NUMBERS_PER_BLOCK // self._mapped.n_features)):
             some = Q[chunk]
-            vectors = ranked_by = _dense(self.model._map_queries(some))
+            vectors = ranked_by = as_dense(self.model._map_queries(some))
             if k and vectors.shape[1] != self._mapped.n_features:
                 raise ValueError(
                     f"objects has {self._mapped.n_features} features, but the model maps queries to {vectors.shape[1]}"
@@ -171,7 +171,7 @@ class Index:
             np.concatenate(scores),
             None if stds[0] is None else np.concatenate(stds),
         )
-        return hits.first() if is_vector else hits
+        return Hits(hits.ids[0], hits.scores[0], None if hits.stds is None else hits.stds[0]) if is_vector else hits
 
     # -- inside -------------------------------------------------------------------------------------------
 
@@ -226,10 +226,6 @@ class Index:
             keys, scores = (np.take_along_axis(part, order, axis=1) for part in (keys, scores))
             stds = None if stds is None else np.take_along_axis(stds, order, axis=1)
         return keys, scores, stds
-
-
-def _dense(X: Matrix) -> Array:
-    return np.asarray(X.toarray() if sparse.issparse(X) else X)
 
 
 def _negative_squared_distances(vectors: Array, rows: Matrix, indices: Keys) -> Array:

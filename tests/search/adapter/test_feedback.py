@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-from aromatch._utils.rows import unit_rows
+from aromatch._utils.row_hashes import row_hashes
+from aromatch._utils.rows import as_dense, unit_rows
 from aromatch.search import Adapter
 from aromatch.search.adapter.adapter import load_adapter
 from aromatch.search.adapter.credit import credit_of, weighted_targets
-from aromatch.search.adapter.feedback import REMOVED, Feedback, row_hashes
-from aromatch.search.adapter.neighbourhood import dense, quantile_of_sorted
+from aromatch.search.adapter.feedback import REMOVED, Feedback
+from aromatch.search.adapter.neighbourhood import quantile_of_sorted
 
 N_QUERIES, N_OBJECTS = 7, 9
 EVERY_OBJECT = np.arange(N_OBJECTS)
@@ -252,7 +253,7 @@ def test_unit_rows_are_those_of_scikit_learn_to_the_bit(container, dtype):
     X *= 10.0 ** np.arange(-20, 20)[:, np.newaxis]
     X[3] = 0
     rows = container(X)
-    found, expected = (dense(each) for each in (unit_rows(rows), normalize(rows)))
+    found, expected = (as_dense(each) for each in (unit_rows(rows), normalize(rows)))
     assert found.dtype == expected.dtype == dtype
     np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(dense(rows), X)
+    np.testing.assert_array_equal(as_dense(rows), X)

@@ -32,7 +32,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from ..._utils import checks
 from ..._utils.chunks import chunks
-from ..._utils.rows import Matrix, MatrixLike, as_rows, unit_rows
+from ..._utils.rows import Matrix, MatrixLike, as_dense, as_rows, unit_rows
 from ...exceptions import ModelFileError
 from ...io.container import read_model, write_model
 from ...learners.fingerprint import Fingerprint, check_same
@@ -41,7 +41,7 @@ from ..stores.memory import NUMBERS_PER_BLOCK, MemoryStore, products
 from .feedback import Feedback
 from .files import Parts, from_file, to_file
 from .monitor import Diagnostics, Monitor
-from .neighbourhood import Correction, Neighbourhood, dense
+from .neighbourhood import Correction, Neighbourhood
 
 Encoder = Callable[[list[str]], Any]
 Queries = MatrixLike | str | Sequence[str]
@@ -171,12 +171,12 @@ class Adapter:
         Hits
             Ties are ordered as the objects were added.
         """
-        k = min(checks.check_integer(k, "k", at_least=1), len(self._store))
+        k = min(checks.check_integer(k, "k", at_least=1), self._store.n_objects)
         found = [self._store.nearest(self._transform(some), k) for some in self._chunks(self._as_queries(query))]
         keys, scores = (np.concatenate(part) for part in zip(*found, strict=True))
         is_single = isinstance(query, str) or (np.ndim(query) == 1 and not _is_text(query))
-        hits = Hits(self._store.ids_of(keys), scores)
-        return hits.first() if is_single else hits
+        ids = self._store.ids_of(keys)
+        return Hits(ids[0], scores[0]) if is_single else Hits(ids, scores)
 
     def similarity(self, Q: Queries, P: MatrixLike | None = None) -> Array:
         """Return the score of every query with every object, of the adapter or not; P is Q by default."""
@@ -381,7 +381,7 @@ class Adapter:
         return [Q] if Q.shape[0] <= size else (Q[chunk] for chunk in chunks(Q.shape[0], size))
 
     def _transform(self, Q: Matrix) -> Array:
-        return np.asarray(dense(Q) + self._weighted_correction(Q))
+        return np.asarray(as_dense(Q) + self._weighted_correction(Q))
 
     def _weighted_correction(self, Q: Matrix) -> Array:
         """Return the correction of each query; zero without feedback nearby."""
@@ -395,7 +395,7 @@ class Adapter:
         """Return the base scores of some objects, and the corrections of these at full weight."""
         rows = self._store.rows(keys)
         learned = correction.trust[0] * products(rows, correction.directions)[0]
-        return products(rows, dense(row))[0].astype(np.float64), learned.astype(np.float64)
+        return products(rows, as_dense(row))[0].astype(np.float64), learned.astype(np.float64)
 
     def _learn(self, row: Matrix, correction: Correction, good: Keys, bad: Keys, *, is_informative: bool) -> int:
         self._n_records += 1

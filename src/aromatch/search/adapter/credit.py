@@ -74,8 +74,9 @@ def credit_of(feedback: Feedback, keys: Keys) -> Credit:
 
 def weighted_targets(feedback: Feedback, n_sums: int, rows: Keys, queries: Keys, weights: Array) -> WeightedTargets:
     """Sum the targets of queries with feedback: `rows` is the index of the sum that each belongs to."""
-    pairs, indices = np.unique(rows * len(feedback) + queries, return_inverse=True)
-    rows, queries = np.divmod(pairs, len(feedback))
+    n_queries = len(feedback.targets)
+    pairs, indices = np.unique(rows * n_queries + queries, return_inverse=True)
+    rows, queries = np.divmod(pairs, n_queries)
     values = _sums(indices, weights, len(pairs))
     mean_weight = _sums(rows, values * np.asarray(feedback.mean_weight)[queries], n_sums)
     targets = [feedback.targets[number] for number in queries.tolist()]

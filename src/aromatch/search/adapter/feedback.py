@@ -7,17 +7,15 @@ order in which the feedback arrived.
 
 from __future__ import annotations
 
-import hashlib
 from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from ..._utils.row_hashes import HASH_LENGTH, row_hashes
 from ..._utils.rows import Matrix
 from ..stores.base import Keys
 from ..stores.memory import MemoryStore
@@ -26,8 +24,6 @@ Array = NDArray[np.float64]
 
 # In place of the object that a query equals, once that was removed. The number of the query stays, for the others.
 REMOVED = -2
-# Length of a row hash in int64 numbers.
-HASH_LENGTH = 4
 
 # Weight of negative objects relative to positive ones.
 _NEGATIVE_WEIGHT = 0.3
@@ -212,16 +208,3 @@ class Feedback:
             keys, of_good, of_bad = sorted(net), 1 / n_good, -_NEGATIVE_WEIGHT / max(n_bad, 1)
             weights = [of_good if net[key] > 0 else of_bad for key in keys]
             self.targets[number] = Target(np.array(keys, dtype=np.int64), np.array(weights))
-
-
-def row_hashes(rows: Matrix) -> list[bytes]:
-    """Return a hash of each row; explicit zeros of a sparse row are ignored, and -0.0 equals 0.0."""
-    if not sparse.issparse(rows):
-        return [hashlib.sha256(row.tobytes()).digest() for row in rows + 0.0]
-    is_stored = rows.data != 0
-    indices, values = rows.indices[is_stored].astype(np.int64), rows.data[is_stored]
-    ends = np.append(0, np.cumsum(is_stored))[rows.indptr].tolist()
-    return [
-        hashlib.sha256(indices[start:end].tobytes() + b"|" + values[start:end].tobytes()).digest()
-        for start, end in pairwise(ends)
-    ]

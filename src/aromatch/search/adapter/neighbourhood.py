@@ -11,11 +11,12 @@ from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
 from ..._utils.nearest import TopK, merge_top_k
-from ..._utils.rows import Matrix, unit_rows
+from ..._utils.row_hashes import row_hashes
+from ..._utils.rows import Matrix, as_dense, unit_rows
 from ..stores.base import Keys
 from ..stores.memory import Chunk, MemoryStore
 from .credit import Credit, credit_of, weighted_targets
-from .feedback import Feedback, row_hashes
+from .feedback import Feedback
 
 Array = NDArray[Any]
 
@@ -73,7 +74,7 @@ class Neighbourhood:
         return self._last[1]
 
     def _correction(self, Q: Matrix) -> Correction:
-        vectors, n = dense(Q), Q.shape[0]
+        vectors, n = as_dense(Q), Q.shape[0]
         lengths = row_norms(vectors)[:, np.newaxis]
         near = self._store.nearest(vectors, N_NEIGHBOURS + 1)
         is_own = self._is_own(near, lengths)
@@ -87,15 +88,14 @@ class Neighbourhood:
         proximity = proximity / np.maximum(lengths[:, 0], _TINY)
         if not len(self._feedback.targets):
             return Correction(np.zeros(n), np.zeros(vectors.shape), own_object, proximity)
-        keys, indices = np.unique(near.indices, return_inverse=True)
-        credit = credit_of(self._feedback, keys)
-        amount = (credit.amount - credit.is_only_negative)[indices.reshape(near.indices.shape)]
-        weights = _rank_weights(near.scores)
-        covered = np.maximum(0.0, ((weights * amount).sum(axis=1) - _MIN_CREDIT) / (1 - _MIN_CREDIT))
+        weights, nearness = _rank_weights(near.scores), self._nearness(proximity)
         numbers = self._feedback.numbers(Q)
         has_target = numbers >= 0
         has_target[has_target] = [self._feedback.precision[number] > 0 for number in numbers[has_target].tolist()]
-        trust = covered * self._nearness(proximity)
+        keys, indices = np.unique(near.indices, return_inverse=True)
+        credit = credit_of(self._feedback, keys)
+        amount = (credit.amount - credit.is_only_negative)[indices.reshape(near.indices.shape)]
+        trust = np.maximum(0.0, ((weights * amount).sum(axis=1) - _MIN_CREDIT) / (1 - _MIN_CREDIT)) * nearness
         # A query with feedback of its own is trusted whatever its neighbourhood is.
         trust[has_target] = np.maximum(trust[has_target], _SAME_QUERY_TRUST)
         directions = self._directions(vectors, near, keys, credit, np.where(has_target, numbers, -1))
@@ -159,7 +159,7 @@ class Neighbourhood:
         starts = np.searchsorted(found.rows, np.arange(n + 1))
         sums = sparse.csr_array((found.weights, columns, starts), shape=(n, len(used)))
         mean = self.total / len(self._store)
-        return np.asarray(unit_rows(dense(sums @ self._store.rows(used)) - np.outer(found.mean_weight, mean)))
+        return np.asarray(unit_rows(as_dense(sums @ self._store.rows(used)) - np.outer(found.mean_weight, mean)))
 
     def _with_queries(self, vectors: Array, near: TopK) -> TopK:
         """Return the nearest objects and queries with feedback; a query has -1 minus its number as index.
@@ -176,11 +176,6 @@ class Neighbourhood:
 
         found = queries.nearest(vectors, N_NEIGHBOURS, None if self._unit_norm else rescale)
         return merge_top_k(near, TopK(-1 - found.indices, found.scores), N_NEIGHBOURS)
-
-
-def dense(rows: Any) -> Array:
-    """Return rows as an array."""
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
 
 
 def quantile_of_sorted(values: Sequence[float], share: float) -> float:

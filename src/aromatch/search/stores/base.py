@@ -27,10 +27,6 @@ class Hits(NamedTuple):
     stds: Array | None = None
     """Standard deviations of the scores under the learned distribution; None if the model has none."""
 
-    def first(self) -> Hits:
-        """Return the hits of the first query, as vectors."""
-        return Hits(self.ids[0], self.scores[0], None if self.stds is None else self.stds[0])
-
     def __repr__(self) -> str:
         with np.printoptions(precision=4, threshold=60, edgeitems=3):
             fields = (f"{name}={value}" for name, value in zip(self._fields, self, strict=True) if value is not None)

@@ -85,12 +85,12 @@ class MemoryStore:
         has_names = ids is not None and as_ids(ids, "ids").dtype == object
         self._table = IdTable({} if has_names else None)
         self._chunks: list[Chunk] = []
-        self._n_present = 0
+        self.n_objects = 0
         self._neighbours = ApproximateNeighbours(self.n_features, metric, effort) if approximate else None
         self.add(rows, ids)
 
     def __len__(self) -> int:
-        return self._n_present
+        return self.n_objects
 
     @property
     def ids(self) -> Array:
@@ -131,7 +131,7 @@ class MemoryStore:
         rows = rows.astype(self.dtype, copy=False)
         rows = sparse.csr_array(rows) if self.is_sparse else np.ascontiguousarray(rows)
         self.next_key = max(self.next_key, int(keys.max()) + 1)
-        self._n_present += n
+        self.n_objects += n
         self._chunks.append(self._chunk(rows, keys, np.ones(n, dtype=np.bool_)))
         if self._neighbours is not None:
             self._neighbours.add(keys, rows)
@@ -143,7 +143,7 @@ class MemoryStore:
         """Remove rows; their keys are not assigned again by default."""
         keys = np.unique(keys)
         chunks, indices = self._find(keys, "keys", keys)
-        self._n_present -= len(indices)
+        self.n_objects -= len(indices)
         for number in set(chunks.tolist()):
             chunk = self._chunks[number]
             chunk.is_present[indices[chunks == number]] = False
@@ -236,7 +236,7 @@ class MemoryStore:
         if ids is not None:
             check_unique(np.array(ids, dtype=object), "ids", len(present))
             store._table = IdTable(dict(zip(present.tolist(), ids, strict=True)))
-        store.next_key, store._n_present = int(present.max()) + 1, len(present)
+        store.next_key, store.n_objects = int(present.max()) + 1, len(present)
         full = rows if is_present.all() else _with_gaps(rows, is_present)
         full = sparse.csr_array(full) if store.is_sparse else np.ascontiguousarray(full)
         store._chunks = [
