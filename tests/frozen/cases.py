@@ -18,7 +18,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import aromatch as am
-from aromatch import datasets, evaluation, search, theory
+from aromatch import datasets, evaluation, theory
 from aromatch.features import TextFeatures
 from aromatch.features.text import information_gain
 from aromatch.learners import hierarchy_from_dots

@@ -1,4 +1,4 @@
-"""Parts of a score, against loops over all pairs of features; cuts of W, against the ranking of the whole."""
+"""Parts of a score, against loops over all pairs of features."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import aromatch as am
-from aromatch.search import explain, low_rank
+from aromatch.search import explain
 from grouped_rows import groups
 
 LEARNERS = {
@@ -73,74 +73,6 @@ def test_what_cannot_be_explained_is_named(arguments, error, message):
     model, X = learned("diagonal")
     with pytest.raises(error, match=message):
         explain(**{"model": model, "q": X[0], "p": X[1], **arguments})
-
-
-# -- low rank ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", LEARNERS)
-def test_the_factors_are_those_of_the_singular_values(name):
-    model, X = learned(name)
-    W = model.W_.toarray() if sparse.issparse(model.W_) else model.W_
-    U, values, Vt = np.linalg.svd(W)
-    found = low_rank(model, 3, X)
-    np.testing.assert_allclose(found.left @ found.right.T, (U[:, :3] * values[:3]) @ Vt[:3], atol=1e-8)
-    assert found.lost_share == pytest.approx(1 - np.sum(values[:3] ** 2) / np.sum(values**2), abs=1e-9)
-    assert "rank 3" in str(found)
-
-
-def test_the_cost_is_that_of_the_rankings():
-    model, X = learned("moment")
-    found = low_rank(model, 2, X)
-    whole, cut = model.similarity(X), (X @ found.left) @ (X @ found.right).T
-    for scores in (whole, cut):
-        np.fill_diagonal(scores, -np.inf)
-    first, second = (np.argsort(-scores, axis=1, kind="stable")[:, :10] for scores in (whole, cut))
-    shared = np.mean([len(np.intersect1d(*pair)) / 10 for pair in zip(first, second, strict=True)])
-    assert found.overlap == pytest.approx(shared)
-    assert found.first_kept == pytest.approx(np.mean(first[:, 0] == second[:, 0]))
-    everything = low_rank(model, 8, X, X.copy())
-    assert everything.overlap == 1.0
-    assert everything.lost_share == pytest.approx(0, abs=1e-12)
-    assert everything.swapped < 0.001
-    assert low_rank(model, 2).overlap is None
-
-
-def swapped(whole, cut, generator):
-    """Share of pairs of columns that two matrices of scores order otherwise."""
-    i = generator.integers(whole.shape[1], size=200_000)
-    j = (i + generator.integers(1, whole.shape[1], size=len(i))) % whole.shape[1]
-    rows = generator.integers(len(whole), size=200_000)
-    return np.mean((whole[rows, i] - whole[rows, j]) * (cut[rows, i] - cut[rows, j]) < 0)
-
-
-@pytest.mark.parametrize("name", ["moment", "touched", "oasis"])
-def test_swapped_comparisons_are_those_of_rows_that_point_anywhere_or_of_the_rows_given(name):
-    model, X = learned(name)
-    generator = np.random.default_rng(1)
-    for k in (1, 3):
-        anywhere, of_rows = low_rank(model, k), low_rank(model, k, X, X.copy())
-        Q, P = generator.normal(size=(2, 2_000, 8))
-        for found, queries, objects, tolerance in ((anywhere, Q, P, 0.02), (of_rows, X, X, 0.02)):
-            cut = (queries @ found.left) @ (objects @ found.right).T
-            expected = swapped(model.similarity(queries, objects), cut, generator)
-            assert found.swapped == pytest.approx(expected, abs=tolerance)
-            assert found.swapped > 0.05
-
-
-def test_a_model_that_knows_nothing_has_factors_of_zeros():
-    model = am.DiagonalAROMA(cells="touched").fit_triplets(np.empty((0, 3), dtype=int), np.eye(6))
-    found = low_rank(model, 2)
-    assert found.left.shape == (6, 2)
-    assert not found.left.any()
-    assert found.lost_share == found.swapped == 0.0
-
-
-@pytest.mark.parametrize(("k", "message"), [(0, "k must be at least 1"), (9, "k must be at most 8")])
-def test_ranks_that_w_cannot_have_are_refused(k, message):
-    model, _ = learned("factored")
-    with pytest.raises(ValueError, match=message):
-        low_rank(model, k)
 
 
 def test_pairs_that_no_triplet_touched_are_as_unsure_as_at_the_start():

@@ -5,7 +5,6 @@ from .adapter.adapter import Adapter
 from .adapter.monitor import Diagnostics
 from .explain import Explanation, Part, explain
 from .index import Index
-from .low_rank import LowRank, low_rank
 from .stores.base import Hits
 
 __all__ = [
@@ -14,9 +13,7 @@ __all__ = [
     "Explanation",
     "Hits",
     "Index",
-    "LowRank",
     "Part",
     "explain",
-    "low_rank",
     "suggest_comparisons",
 ]

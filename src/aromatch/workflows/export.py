@@ -25,7 +25,6 @@ from threadpoolctl import threadpool_limits
 
 from .._utils.checks import check_integer
 from ..learners import TripletEmbedding, TripletLearner
-from ..search import low_rank
 from .bundle import Trained
 from .preparation import Preparation
 
@@ -122,8 +121,12 @@ def _factors(model: Any, rank: int | None) -> tuple[Array, Array, float, float]:
     if not isinstance(model, TripletLearner):
         raise TypeError(f"a {type(model).__name__} has no W to export")
     most = min(model.n_features_in_, model.n_object_features_in_)
-    cut = low_rank(model, min(_RANK, most) if rank is None else rank)
-    return cut.left, cut.right, cut.lost_share, 0.0
+    if rank is not None and rank > most:
+        raise ValueError(f"--rank must be at most {most}, the number of features, got {rank}")
+    cut = model.project(min(_RANK, most) if rank is None else rank, symmetric=False)
+    total = float(sparse.linalg.norm(model.W_) if sparse.issparse(model.W_) else np.linalg.norm(model.W_)) ** 2
+    kept = float(np.sum(np.sum(cut.components_**2, axis=1) ** 2))
+    return cut.components_.T.copy(), cut.object_components_.T.copy(), max(0.0, 1 - kept / total) if total else 0.0, 0.0
 
 
 def _preparation(side: Preparation) -> tuple[dict[str, Any], dict[str, Array]]:
