@@ -269,3 +269,111 @@ def test_a_query_of_zeros_teaches_nothing(container):
     np.testing.assert_array_equal(adapter.similarity(container(X), container(X)), before[0])
     assert len(adapter._feedback) == before[1]
     adapter.remove([0])
+
+
+# -- the contract -----------------------------------------------------------------------------------------------------
+
+
+def taught_with(ids):
+    """Return an adapter with some ids after feedback, additions and removals, and a translation of row numbers."""
+    X, y = clusters()
+    names = np.array(ids, dtype=object)
+    adapter = Adapter(X[:40], ids=ids[:40], random_state=0)
+    row_of = {one: row for row, one in enumerate(ids)}
+    for row in range(0, 40, 3):
+        shown = adapter.search(X[row] + 0.05, 8).ids
+        good = np.array([y[row_of[one]] == y[row] for one in shown.tolist()])
+        adapter.judge(X[row] + 0.05, good=shown[good], bad=shown[~good])
+    adapter.remove(ids[3])
+    adapter.add(X[40:], ids=ids[40:])
+    adapter.click(X[1], shown=names[[5, 6, 7]].tolist(), clicked=ids[6])
+    return adapter, X
+
+
+def test_string_ids_behave_as_integer_ids_and_survive_a_file(tmp_path):
+    names = [f"Ω {row}" for row in range(48)]
+    (numbered, X), (named, _) = taught_with(list(range(48))), taught_with(names)
+    named.save(tmp_path / "adapter")
+    expected = numbered.search(X, 9)
+    for adapter in (named, load_adapter(tmp_path / "adapter")):
+        hits = adapter.search(X, 9)
+        np.testing.assert_array_equal(hits.scores, expected.scores)
+        assert hits.ids.tolist() == [[names[one] for one in row] for row in expected.ids.tolist()]
+        assert adapter.ids.tolist() == [names[one] for one in numbered.ids.tolist()]
+        assert adapter.add(X[3], ids="Ω 3").tolist() == ["Ω 3"]
+        with pytest.raises(TypeError, match="ids must be str"):
+            adapter.remove([3])
+        with pytest.raises(ValueError, match="expected str ids"):
+            adapter.add(X[3])
+
+
+def test_good_or_bad_alone_one_id_and_record_numbers(tmp_path):
+    X, _ = clusters()
+    adapter = Adapter(X, random_state=0)
+    assert [adapter.judge(X[0], good=3), adapter.judge(X[0], bad=[4, 5]), adapter.click(X[1], [1, 2], 2)] == [1, 2, 3]
+    adapter.save(tmp_path / "adapter")
+    assert load_adapter(tmp_path / "adapter").judge(X[2], good=[np.int64(2)]) == 4
+    other = Adapter(X, random_state=0)
+    other.judge(X[0], [3], [])
+    other.judge(X[0], [], [4, 5])
+    other.judge(X[1], [2], [1])
+    np.testing.assert_array_equal(other.similarity(X), adapter.similarity(X))
+
+
+def test_several_clicks_are_positive_and_what_was_passed_over_above_the_last_is_negative():
+    X, _ = clusters()
+    query = X[0] + 0.1
+    clicked, judged = Adapter(X, random_state=0), Adapter(X, random_state=0)
+    clicked.click(query, shown=[7, 8, 9, 10, 11], clicked=[10, 8])
+    judged.judge(query, good=[8, 10], bad=[7, 9])
+    np.testing.assert_array_equal(clicked.similarity(X), judged.similarity(X))
+    assert clicked.diagnostics_.n_lists == 1
+    everything = Adapter(X, random_state=0)
+    everything.click(query, shown=[7, 8], clicked=[7, 8])
+    assert everything.diagnostics_.n_lists == 0  # which distinguishes nothing
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_texts_are_encoded(container, tmp_path):
+    X, _ = clusters()
+    rows = {"first": 0, "second": 1}
+
+    def encoder(texts):
+        return container(X[[rows[text] for text in texts]])
+
+    adapter = Adapter(container(X), encoder=encoder, random_state=0)
+    for one in (adapter, Adapter(container(X), random_state=0)):
+        one.judge(X[0], [3, 4], [5])
+    assert adapter.judge("first", good=3, bad=20) == 2
+    adapter.save(tmp_path / "adapter")
+    loaded = load_adapter(tmp_path / "adapter", encoder=encoder)
+    for one in (adapter, loaded):
+        np.testing.assert_array_equal(one.search("second", 4).ids, adapter.search(X[1], 4).ids)
+        np.testing.assert_array_equal(one.search(["first", "second"], 4).scores, adapter.search(X[:2], 4).scores)
+        np.testing.assert_array_equal(one.transform(["first"]), adapter.transform(X[:1]))
+    assert adapter.search(["second"], 4).ids.shape == (1, 4)
+    with pytest.raises(TypeError, match="encoder"):
+        load_adapter(tmp_path / "adapter").search("second")
+    adapter.encoder = lambda texts: X[:3]
+    with pytest.raises(ValueError, match="encoder must return one row"):
+        adapter.search("second")
+
+
+def test_an_adapter_is_searched_as_its_maps_say_and_shows_its_state():
+    X, y = clusters()
+    adapter = Adapter(X, random_state=0)
+    taught(adapter, X, y, range(20))
+    scores = adapter.transform(X) @ adapter.transform_objects(X).T
+    np.testing.assert_allclose(scores, adapter.similarity(X), atol=1e-12)
+    assert "48 objects, 8 features, metric='cosine', 20 feedback lists" in repr(adapter)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+def test_vectors_are_copied(metric):
+    X, _ = clusters()
+    mine, query = X.copy(), X[:1] + 0.1
+    adapter = Adapter(mine, metric=metric, random_state=0)
+    adapter.judge(query, good=[3], bad=[20])
+    before = adapter.similarity(X)
+    mine[:] = query[:] = 0
+    np.testing.assert_array_equal(adapter.similarity(X), before)

@@ -6,6 +6,7 @@ from scipy import sparse
 
 import aromatch as am
 from aromatch.search import Index
+from aromatch.search.stores.base import Store
 from aromatch.search.stores.memory import MemoryStore
 
 
@@ -82,3 +83,17 @@ def test_an_approximate_index_finds_all_when_all_are_asked_for_and_keeps_the_ord
     twins = Index(model, np.repeat(X[:5], 4, axis=0), ids=np.arange(20)[::-1], approximate=True)
     exact = Index(model, np.repeat(X[:5], 4, axis=0), ids=np.arange(20)[::-1])
     np.testing.assert_array_equal(twins.search(X[:5], k=8).ids, exact.search(X[:5], k=8).ids)
+
+
+def test_it_is_a_store_whose_keys_and_ids_translate_into_each_other():
+    store = MemoryStore(np.eye(3), ids=["a", "b", "c"], metric="euclidean")
+    assert isinstance(store, Store)
+    keys = store.keys(["c", "a"], "ids")
+    assert store.ids_of(keys).tolist() == ["c", "a"]
+    np.testing.assert_array_equal(store.rows(keys), np.eye(3)[[2, 0]])
+    found = store.nearest(np.array([[0.0, 0.9, 0.1]]), 2)
+    assert store.ids_of(found.indices).tolist() == [["b", "c"]]
+    np.testing.assert_allclose(found.scores, [[-0.02, -1.62]])
+    store.remove(keys)
+    assert store.ids.tolist() == ["b"]
+    assert store.add(np.eye(3)[:1], ids=["a"]).tolist() == [3]  # keys are not assigned twice

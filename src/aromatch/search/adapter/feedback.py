@@ -22,7 +22,7 @@ from ..stores.memory import MemoryStore
 
 Array = NDArray[np.float64]
 
-# In place of the object that a query equals, once that was removed. The number of the query stays, for the others.
+# Replaces the object that a query equals once that is removed. Numbers of queries do not change.
 REMOVED = -2
 
 # Weight of negative objects relative to positive ones.

@@ -7,7 +7,7 @@ addressed by its key, an int64 that the store assigns and that no other object g
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,7 @@ class Hits(NamedTuple):
             return f"Hits({', '.join(fields)})"
 
 
+@runtime_checkable
 class Store(Protocol):
     """Vectors under keys, searched by inner product ("dot") or by minus the squared distance ("euclidean")."""
 
