@@ -35,5 +35,5 @@ def write_log(folder, n_lists=240, kind="judgements", wrong=0.0, seed=0, spread=
         "kind": kind,
         "queries": str(folder / "queries.npz"),
         "output": str(folder / "out"),
-        "show_progress": False,
+        "verbose": False,
     }

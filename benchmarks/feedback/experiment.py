@@ -11,12 +11,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from scipy import sparse
-from sklearn.preprocessing import normalize
+from sklearn.preprocessing import normalize as unit_rows
 
 import aromatch as am
-from aromatch._utils.chunks import chunks
 from aromatch.evaluation import evaluate_retrieval
+from aromatch.workflows.trial.rocchio import Rocchio
 from benchmarks.feedback.page import MEASURES
 from benchmarks.shared.collections import SEED, split_of
 from benchmarks.shared.kept_cells import named
@@ -55,52 +54,28 @@ FEEDBACK = (
 GUARANTEED = tuple(feedback.name for feedback in FEEDBACK[:6])
 
 
-class Rocchio:
-    """Relevance feedback: a query moves towards relevant results of the nearest judged query, away from others."""
-
-    positive_weight, negative_weight = 0.75, 0.15
+class RocchioSearch:
+    """Rocchio's relevance feedback under the names that the loop uses."""
 
     def __init__(self, objects):
-        self.objects = normalize(objects)
-        # Preallocated for all judgements.
-        self.queries, self.moves = np.empty((2, CHECKPOINTS[-1], objects.shape[1]))
-        self.n_judged = 0
+        self.objects = unit_rows(objects)
+        self.rocchio = Rocchio(self.objects)
 
     def search(self, query, k):
         """Return the ids of the k best objects."""
-        scores = self._scores(query, self.objects)[0]
-        return np.argsort(-scores, kind="stable")[:k]
+        return np.argsort(-self.similarity(query, self.objects)[0], kind="stable")[:k]
 
     def judge(self, query, good, bad):
-        """Store the move of this query."""
-        move = np.zeros(self.objects.shape[1])
-        for weight, ids in ((self.positive_weight, good), (-self.negative_weight, bad)):
-            if len(ids):
-                move += weight * np.asarray(self.objects[ids].mean(axis=0)).ravel()
-        self.queries[self.n_judged], self.moves[self.n_judged] = unit_rows(query)[0], move
-        self.n_judged += 1
+        """Learn a judged list."""
+        self.rocchio.judge(unit_rows(query), good, bad)
 
     def click(self, query, shown, clicked):
-        """Judge the results above the click as not relevant."""
-        rank = int(np.flatnonzero(shown == clicked)[0])
-        self.judge(query, shown[rank : rank + 1], shown[:rank])
+        """Learn a click."""
+        self.rocchio.click(unit_rows(query), shown, clicked)
 
     def similarity(self, Q, P):
-        """Return the scores of moved queries."""
-        return self._scores(Q, normalize(P))
-
-    def _scores(self, Q, objects):
-        Q = unit_rows(Q)
-        if self.n_judged:
-            judged = self.queries[: self.n_judged]
-            near = [(judged @ Q[chunk].T).argmax(axis=0) for chunk in chunks(len(Q), 1000)]
-            Q = Q + self.moves[np.concatenate(near)]
-        return np.asarray((objects @ Q.T).T)
-
-
-def unit_rows(Q):
-    """Return rows as an array with unit norm."""
-    return normalize(Q.toarray() if sparse.issparse(Q) else np.asarray(Q))
+        """Score all rows of Q with all of P."""
+        return self.rocchio.similarity(unit_rows(Q), unit_rows(P))
 
 
 class AdapterSearch:
@@ -115,7 +90,7 @@ class AdapterSearch:
         return self.adapter.search(query, k).ids[0]
 
 
-METHODS = {"Adapter": AdapterSearch, "Rocchio": Rocchio}
+METHODS = {"Adapter": AdapterSearch, "Rocchio": RocchioSearch}
 
 
 def compute(name, kind, seed, method):

@@ -22,7 +22,7 @@ COLLECTIONS = ("banking77",)
 
 
 def uniform(X, y, generator):
-    return LabelSampler(y).draw(N_TRIPLETS, generator)
+    return LabelSampler(y).sample(N_TRIPLETS, generator)
 
 
 def balanced(X, y, generator):

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from aromatch.datasets import data_folder
 from aromatch.workflows.evaluate import evaluate
-from aromatch.workflows.learning import Settings
-from aromatch.workflows.train import Training, train
+from aromatch.workflows.fitting import LearnerOptions
+from aromatch.workflows.train import TrainOptions, train
 
 GROUPS = (
     "comp.graphics",
@@ -88,16 +88,23 @@ def main(seeds=(0,)):
         path = str(Path(place, "model"))
         for name, write in (("newsgroups", write_newsgroups), ("cranfield", write_cranfield)):
             files = write(Path(place, name))
-            for learner in ("auto", "moment", "refined", "diagonal"):
+            for learner in ("auto", "moment", "embedding", "diagonal"):
                 for seed in seeds:
                     terms = TERMS.get(learner) if "qrels" in files else None
-                    settings = Settings(learner)
                     report = train(
-                        Training(output=path, settings=settings, hold_out=0.3, seed=seed, terms=terms, **files)
+                        TrainOptions(
+                            output=path,
+                            learner=LearnerOptions(learner),
+                            hold_out=0.3,
+                            seed=seed,
+                            terms=terms,
+                            force=True,
+                            **files,
+                        )
                     )
                     (figure,) = (one for one in evaluate(path).measures if one.name == "mAP")
                     print(
-                        f"{name:12}{learner:10}seed {seed}  mAP {figure.before:.3f} -> {figure.after:.3f}  "
+                        f"{name:12}{learner:10}seed {seed}  mAP {figure.baseline:.3f} -> {figure.learned:.3f}  "
                         f"p {figure.p:.2g}  {report.learner}, {report.seconds:.1f} s",
                         flush=True,
                     )

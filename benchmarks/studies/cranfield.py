@@ -182,7 +182,8 @@ class Training:
     def triplets(self):
         """Return triplets of the judgements, as the library makes them."""
         judged = {int(q): {int(p): self.gains[q, p] for p in np.flatnonzero(self.gains[q])} for q in self.queries}
-        found = am.triplets.from_qrels(judged, *self.gains.shape, n_judged=N_JUDGED, n_drawn=N_DRAWN, random_state=SEED)
+        counts = {"n_judged": N_JUDGED, "n_sampled": N_DRAWN}
+        found = am.triplets.from_qrels(judged, *self.gains.shape, **counts, random_state=SEED)
         return found.triplets
 
 

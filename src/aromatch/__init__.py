@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from . import search as search
     from . import theory as theory
     from . import triplets as triplets
+    from .io.loading import load as load
     from .learners import AROW as AROW
     from .learners import HIER as HIER
     from .learners import ITML as ITML
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from .learners import FullAROMA as FullAROMA
     from .learners import MomentAROMA as MomentAROMA
     from .learners import TripletEmbedding as TripletEmbedding
-    from .learners import load as load
     from .learners import merge as merge
     from .search import Adapter as Adapter
     from .search import Index as Index
@@ -49,7 +49,7 @@ _MODULES = {
     "Fingerprint": "aromatch.learners.fingerprint",
     "Index": "aromatch.search.index",
     "explain": "aromatch.search",
-    "load": "aromatch.learners.files",
+    "load": "aromatch.io.loading",
     "merge": "aromatch.learners.moment.merging",
     "suggest_comparisons": "aromatch.search.active",
 }

@@ -23,3 +23,7 @@ class NoSignalError(AromatchError, ValueError):
 
 class NumericalError(AromatchError, ArithmeticError):
     """An update is impossible in the precision of the model."""
+
+
+class NoImprovementError(AromatchError):
+    """Validation found no learner that beats the baseline."""

@@ -48,12 +48,3 @@ def test_quality_rises_in_the_loop_and_is_reported(toy, tmp_path):
     assert row.endswith(f"{gain:+.1f} ({worst:+.1f}) |")
     page.draw(results, {"toy": "Toy"}, tmp_path)
     assert (tmp_path / "feedback.png").stat().st_size > 10_000
-
-
-def test_results_above_a_click_count_as_not_relevant():
-    objects = np.eye(4) + 0.1
-    rocchio = experiment.Rocchio(objects)
-    rocchio.click(objects[:1], np.array([2, 1, 3]), 1)
-    P = objects / np.linalg.norm(objects, axis=1, keepdims=True)
-    np.testing.assert_allclose(rocchio.moves[0], 0.75 * P[1] - 0.15 * P[2])
-    np.testing.assert_allclose(rocchio.similarity(objects, objects), (P + rocchio.moves[0]) @ P.T)

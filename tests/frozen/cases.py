@@ -22,7 +22,6 @@ from aromatch import datasets, evaluation, theory
 from aromatch.features import TextFeatures
 from aromatch.features.text import information_gain
 from aromatch.learners import hierarchy_from_dots
-from aromatch.search.adapter.adapter import load_adapter
 from aromatch.theory import matrix_normal as gaussian
 
 CASES = {}
@@ -689,7 +688,7 @@ def use_adapter(container, metric):
     feedback(adapter, queries, wanted, groups, 16)
     with tempfile.TemporaryDirectory() as folder:
         adapter.save(Path(folder) / "adapter")
-        again = load_adapter(Path(folder) / "adapter")
+        again = am.load(Path(folder) / "adapter")
     feedback(again, queries, wanted, groups, 24)
     return found | adapted(again, queries, "loaded")
 
@@ -738,7 +737,7 @@ def adapter_state():
 def compared(found, prefix):
     """Return triplets, weights and the report."""
     report = found.report
-    names = ("n_read", "n_judged", "n_drawn", "n_unknown", "n_duplicates", "n_contradictions", "n_given_up")
+    names = ("n_read", "n_judged", "n_sampled", "n_unknown", "n_duplicates", "n_contradictions", "n_dropped")
     return prefixed(
         prefix,
         {
@@ -758,7 +757,7 @@ def triplets_labels():
         "one": am.triplets.from_labels(y, 100, random_state=0),
         "two": am.triplets.from_labels(y[:30].astype(str), 100, random_state=1, y_objects=y.astype(str)),
         "stream": streamed,
-        "sampler": am.triplets.LabelSampler(y).draw(40, np.random.default_rng(3)),
+        "sampler": am.triplets.LabelSampler(y).sample(40, np.random.default_rng(3)),
     }
 
 
@@ -769,7 +768,7 @@ def triplets_qrels():
     qrels = [(f"q{q}", f"d{d}", int(g)) for q, d, g in rng.integers((8, 33, 4), size=(90, 3))]
     ids = [f"q{one}" for one in range(8)], [f"d{one}" for one in range(30)]
     found = compared(am.triplets.from_qrels(qrels, *ids, missing="skip", random_state=0), "plain")
-    settings = {"n_judged": 2, "n_drawn": 1, "relevant": 2, "missing": "skip", "random_state": 1}
+    settings = {"n_judged": 2, "n_sampled": 1, "min_grade": 2, "missing": "skip", "random_state": 1}
     return found | compared(am.triplets.from_qrels(qrels, *ids, **settings), "settings")
 
 
@@ -782,7 +781,7 @@ def triplets_clicks():
         listed = rng.permutation(30)[:8]
         log.append((query, listed.tolist(), listed[rng.random(8) < 0.25].tolist()))
     found = compared(am.triplets.from_clicks(log, 9, 30, random_state=0), "plain")
-    settings = {"n_judged": 1, "n_drawn": 2, "judged_weight": 0.5, "position_bias": 0.7, "most_weight": 3.0}
+    settings = {"n_judged": 1, "n_sampled": 2, "judged_weight": 0.5, "position_bias": 0.7, "max_weight": 3.0}
     return found | compared(am.triplets.from_clicks(log, 9, 30, random_state=1, **settings), "settings")
 
 
@@ -793,7 +792,7 @@ def triplets_sessions():
     sessions = [rng.integers(25, size=rng.integers(2, 9)).tolist() for _ in range(50)]
     found = compared(am.triplets.from_sessions(sessions, 25, 120, random_state=0), "plain")
     return found | compared(
-        am.triplets.from_sessions(sessions, 25, 80, discount=0.5, longest=4, random_state=1), "settings"
+        am.triplets.from_sessions(sessions, 25, 80, discount=0.5, max_length=4, random_state=1), "settings"
     )
 
 
@@ -927,22 +926,51 @@ def synthetic():
 
 # -- the command line -------------------------------------------------------------------------------------------------
 
-DROPPED = ("second", "time", "bytes", "path", "version", "digest", "fingerprint", "parameters", "marks")
+DROPPED = ("second", "time", "bytes", "path", "version", "digest", "fingerprint", "parameters", "hashes", "lost_share")
 """Parts of names in reports that are not compared."""
 KEPT_TEXTS = ("id", "query", "object")
 """Names of texts in reports that are compared."""
+
+
+RENAMED = {
+    "baseline": "before",
+    "learned": "after",
+    "is_baseline": "is_plain",
+    "n_training_left_out": "n_learned_left_out",
+    "contributions": "reasons",
+    "metadata": "about",
+    "mean_variance": "variance_left",
+    "share_correct": "came_true",
+    "has_std": "knows_how_sure",
+    "n_components": "rank",
+    "correct": "right",
+    "skipped": "passed",
+    "far": "unlike",
+    "n_training_lists": "n_before",
+}
+"""Names in reports that were renamed since the results were frozen: the new and the frozen name."""
+
+
+def frozen_name(name, parent):
+    """Return the name that a value had in frozen reports."""
+    if name == "n_triplets" and parent in ("settings", "used"):
+        return "draws"
+    return RENAMED.get(name, name)
 
 
 def flattened(value, path="", into=None):
     """Return the leaves of JSON by path, without list indices."""
     into = {} if into is None else into
     if isinstance(value, dict):
+        is_trial = "n_training_lists" in value
         for name, one in value.items():
             if not any(part in name for part in DROPPED):
+                name = "n_after" if is_trial and name == "n_queries" else frozen_name(name, path.rpartition(".")[2])
                 flattened(one, f"{path}.{name}" if path else name, into)
     elif isinstance(value, list):
         for one in value:
-            flattened(one, path, into)
+            if not (isinstance(one, dict) and one.get("name") == "embedding"):  # trials have a new method
+                flattened(one, path, into)
     elif not isinstance(value, str) or path.rpartition(".")[2] in KEPT_TEXTS:
         into.setdefault(path, []).append(value)
     return into
@@ -1053,46 +1081,30 @@ def file_arrays(path, names):
 def cli_diagonal(terminal):
     """Train on a folder of texts; evaluate, search, explain, describe and export."""
     write_notes(terminal)
-    options = ["--learner", "diagonal", "--draws", "400", "--hold-out", "0.3", "--terms", "20"]
+    options = ["--learner", "diagonal", "--n-triplets", "400", "--hold-out", "0.3", "--terms", "20"]
     found = prefixed("train", terminal("train", "notes", "-o", "model", *options))
     found |= terminal.together(
         eval=["eval", "model"],
         search=["search", "model", "raven week", "-k", "5", "--compare"],
         explain=["explain", "model", "birds/041.txt", "raven", "--top", "4"],
         info=["info", "model"],
-        export=["export", "model", "-o", "out", "--rank", "4"],
+        export=["export", "model", "-o", "out", "--n-components", "4"],
     )
-    found |= prefixed("factors", file_arrays(terminal.folder / "out" / "factors.npz", ("left", "right")))
-    return found | prefixed("transform", file_arrays(terminal.folder / "out" / "query_transform.npz", ("W",)))
+    terminal("export", "model", "-o", "exact")
+    left, right = file_arrays(terminal.folder / "out" / "maps.npz", ("queries", "objects")).values()
+    (W,) = file_arrays(terminal.folder / "exact" / "maps.npz", ("queries",)).values()
+    return found | {"factors.left": left, "factors.right": right, "transform.W": W}
 
 
 @command_line("cli-labels-factored")
 def cli_factored(terminal):
     """Train on labelled vectors; evaluate and search for objects similar to a row."""
     write_vectors(terminal)
-    options = ["--learner", "factored", "--draws", "300", "--hold-out", "0.3", "--r", "0.5"]
+    options = ["--learner", "factored", "--n-triplets", "300", "--hold-out", "0.3", "--r", "0.5"]
     found = prefixed("train", terminal("train", "rows.csv", "-o", "model", *options))
     return found | terminal.together(
         eval=["eval", "model", "-k", "1,5"], search=["search", "model", "--like", "r7", "-k", "4"]
     )
-
-
-@command_line("cli-labels-auto")
-def cli_auto(terminal):
-    """Train with the learner selected by validation."""
-    write_vectors(terminal)
-    found = prefixed("train", terminal("train", "rows.csv", "-o", "model", "--draws", "600", "--hold-out", "0.2"))
-    return found | prefixed("eval", terminal("eval", "model"))
-
-
-@command_line("cli-refined")
-def cli_refined(terminal):
-    """Train a refined projection; evaluate and export."""
-    write_vectors(terminal)
-    options = ["--learner", "refined", "--draws", "1000", "--hold-out", "0.2", "--seed", "3"]
-    found = prefixed("train", terminal("train", "rows.csv", "-o", "model", *options))
-    found |= terminal.together(eval=["eval", "model"], export=["export", "model", "-o", "out"])
-    return found | prefixed("factors", file_arrays(terminal.folder / "out" / "factors.npz", ("left", "right")))
 
 
 @command_line("cli-triplets-moment")
@@ -1112,7 +1124,7 @@ def cli_qrels(terminal):
     """Train on relevance judgements; evaluate and search with queries of a file."""
     write_search(terminal)
     given = ["--queries", "queries.jsonl", "--qrels", "qrels.tsv"]
-    options = ["--learner", "moment", "--hold-out", "0.3", "--lam", "0.01"]
+    options = ["--learner", "moment", "--hold-out", "0.3", "--alpha", "0.01"]
     found = prefixed("train", terminal("train", "corpus.jsonl", "-o", "model", *given, *options))
     return found | terminal.together(
         eval=["eval", "model"], search=["search", "model", "--queries", "queries.jsonl", "-k", "3"]
@@ -1127,29 +1139,6 @@ def cli_clicks(terminal):
     options = ["--learner", "oasis", "--init", "zero", "--hold-out", "0.3"]
     found = prefixed("train", terminal("train", "corpus.jsonl", "-o", "model", *given, *options))
     return found | prefixed("eval", terminal("eval", "model"))
-
-
-JUDGE = """
-import json, sys
-for line in sys.stdin:
-    asked = json.loads(line)
-    first, second = (int(asked[name]["id"][-7:-4]) for name in ("first", "second"))
-    print(0 if (first + second) % 5 == 0 else 1 if first < second else 2, flush=True)
-"""
-
-
-@command_line("cli-ask")
-def cli_ask(terminal):
-    """Ask a judge program, and replay its answers."""
-    write_notes(terminal)
-    terminal.write("judge.py", [JUDGE])
-    terminal("train", "notes", "-o", "model", "--learner", "diagonal", "--draws", "100", "--terms", "15")
-    judge = ["--judge", f"{sys.executable} judge.py", "-n", "8", "--log", "log.jsonl", "-o", "asked"]
-    found = prefixed("ask", terminal("ask", "model", *judge, "--seed", "2"))
-    found |= prefixed("replay", terminal("ask", "model", "--replay", "log.jsonl", "-o", "replayed"))
-    return found | terminal.together(
-        asked=["search", "asked", "raven", "-k", "4"], replayed=["search", "replayed", "raven", "-k", "4"]
-    )
 
 
 @command_line("cli-trial")

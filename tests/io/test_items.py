@@ -46,14 +46,14 @@ def test_what_is_no_text_is_left_out_and_counted_and_what_is_not_utf_8_is_replac
     assert items.texts == ["good words", "caf\ufffd au lait"]
     assert items.left_out == {
         "empty files left out": 1,
-        "files that are no text left out": 1,
-        "files are not in UTF-8: what cannot be read is replaced": 1,
+        "binary files left out": 1,
+        "files are not UTF-8: invalid bytes are replaced": 1,
     }
 
 
 def test_a_folder_without_texts_says_what_it_has_instead(tmp_path):
     (tmp_path / "empty.txt").write_text("")
-    with pytest.raises(ValueError, match=r"has no text file in it \(1 empty files left out\)"):
+    with pytest.raises(ValueError, match=r"contains no text file \(1 empty files left out\)"):
         read_items(tmp_path)
 
 
@@ -125,25 +125,25 @@ def test_numbers_come_back_from_csv_and_jsonl_to_the_bit(tmp_path_factory, rows)
         ("x.csv", "a,b\n1,2\n3,\n", "x.csv, line 3: b must be a finite number, got ''"),
         ("x.csv", "1,2\n3,nan\n", "x.csv, line 2: feature 1 must be a finite number, got 'nan'"),
         ("x.csv", "a,b\n1,2\n3\n", "x.csv, line 3 has 1 columns, expected 2"),
-        ("x.csv", "a,a\n1,2\n", "x.csv, line 1: the column 'a' is there twice"),
+        ("x.csv", "a,a\n1,2\n", "x.csv, line 1: the column 'a' occurs twice"),
         ("x.csv", 'a,b\n1,"2\n', "x.csv, line 2: unexpected end of data"),
-        ("x.csv", "a,b\n", "x.csv has no line in it"),
-        ("x.csv", "", "x.csv has no line in it"),
-        ("x.csv", "id,a\nx,1\nx,2\n", "ids must be different from each other, but 'x' is there 2 times"),
-        ("x.csv", "id,text\n ,words\n", "x.csv, line 2: the id must be an id, got ' '"),
-        ("x.jsonl", '{"text": "a"}\n{"text": 3}\n', "x.jsonl, line 2: the text must be text, got 3"),
+        ("x.csv", "a,b\n", "x.csv is empty"),
+        ("x.csv", "", "x.csv is empty"),
+        ("x.csv", "id,a\nx,1\nx,2\n", "ids must be unique, but 'x' occurs 2 times"),
+        ("x.csv", "id,text\n ,words\n", "x.csv, line 2: the id must be a non-empty string"),
+        ("x.jsonl", '{"text": "a"}\n{"text": 3}\n', "x.jsonl, line 2: text must be a string, got 3"),
         ("x.jsonl", '{"text": "a"}\n\n{"text": "b"\n', "x.jsonl, line 3 is not JSON"),
         ("x.jsonl", '["a"]\n', "x.jsonl, line 1 must be a JSON object"),
-        ("x.jsonl", '{"words": "a"}\n', "x.jsonl, line 1 has neither a text nor a vector, got words"),
+        ("x.jsonl", '{"words": "a"}\n', "x.jsonl, line 1 has neither text nor vector, got words"),
         ("x.jsonl", '{"vector": [1, 2]}\n{"vector": [1]}\n', "x.jsonl, line 2 has a vector of 1 numbers, expected 2"),
         ("x.jsonl", '{"vector": [1, true]}\n', "x.jsonl, line 1: number 1 of the vector must be a finite number"),
         ("x.jsonl", '{"vector": [1, NaN]}\n', "x.jsonl, line 1: number 1 of the vector must be a finite number"),
         ("x.jsonl", '{"vector": []}\n', "x.jsonl, line 1: the vector must be a list of numbers"),
         ("x.jsonl", "[" * 100_000 + "\n", "x.jsonl, line 1 is not JSON"),
         ("x.svm", "1 1:2\n1 one:2\n", "x.svm, line 2"),
-        ("x.npy", "no array", "x.npy is not a matrix in a file .npy"),
-        ("x.npz", "no archive", "x.npz is not a file .npz that can be read, or was cut"),
-        ("x.doc", "words", "x.doc has an end that says nothing"),
+        ("x.npy", "no array", "x.npy is not a valid .npy file"),
+        ("x.npz", "no archive", "x.npz is not a valid .npz file"),
+        ("x.doc", "words", "x.doc has an unsupported file extension"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_name_and_line(tmp_path, name, content, says):
@@ -156,24 +156,24 @@ def test_a_bad_file_is_refused_with_its_name_and_line(tmp_path, name, content, s
 
 def test_a_file_that_is_not_utf_8_is_refused_by_name(tmp_path):
     (tmp_path / "x.csv").write_bytes(b"id,text\n1,caf\xe9\n")
-    with pytest.raises(ValueError, match=r"x\.csv is not text in UTF-8.*0xe9"):
+    with pytest.raises(ValueError, match=r"x\.csv is not UTF-8.*0xe9"):
         read_items(tmp_path / "x.csv")
 
 
 def test_a_path_that_is_not_there_is_refused_by_name(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere is not there"):
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
         read_items(tmp_path / "nowhere")
 
 
 def test_arrays_of_objects_and_arrays_that_promise_too_much_are_refused_before_they_are_read(tmp_path):
     np.savez(tmp_path / "o.npz", X=np.array([[{}]]))
-    with pytest.raises(ValueError, match="holds Python objects"):
+    with pytest.raises(ValueError, match="contains Python objects"):
         read_items(tmp_path / "o.npz")
     np.save(tmp_path / "x.npy", np.zeros((2, 2)))
     header = (tmp_path / "x.npy").read_bytes().replace(b"(2, 2), }", b"(2, 99999999), }").replace(b"       \n", b"\n")
     with zipfile.ZipFile(tmp_path / "big.npz", "w") as file:
         file.writestr("X.npy", header)
-    with pytest.raises(ValueError, match="more than is there"):
+    with pytest.raises(ValueError, match="larger than the file"):
         read_items(tmp_path / "big.npz")
 
 
@@ -187,7 +187,7 @@ def test_an_npz_that_was_cut_or_holds_something_else_is_refused_by_name(tmp_path
         file.writestr("readme.txt", "words")
     for content in (whole[:-40], bytes(broken), (tmp_path / "words.npz").read_bytes()):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=r"x\.npz is not a file \.npz that can be read, or was cut"):
+        with pytest.raises(ValueError, match=r"x\.npz is not a valid .npz file"):
             read_items(path)
 
 

@@ -128,7 +128,7 @@ def test_the_stream_put_together_is_the_whole_to_the_bit(n):
 def test_the_stream_is_the_sampler_drawn_with_the_same_generator():
     generator = np.random.default_rng(5)
     sampler = LabelSampler(SMALL_QUERIES, SMALL_OBJECTS)
-    drawn = [sampler.draw(CHUNK, generator), sampler.draw(10, generator)]
+    drawn = [sampler.sample(CHUNK, generator), sampler.sample(10, generator)]
     streamed = list(stream_from_labels(SMALL_QUERIES, CHUNK + 10, 5, SMALL_OBJECTS))
     assert all(np.array_equal(a, b) for a, b in zip(drawn, streamed, strict=True))
 
@@ -137,7 +137,7 @@ def test_the_result_is_a_c_contiguous_int64_array():
     for triplets in (
         from_labels(SMALL, 10, 0),
         from_labels(SMALL, 0, 0),
-        LabelSampler(SMALL).draw(3, np.random.default_rng()),
+        LabelSampler(SMALL).sample(3, np.random.default_rng()),
     ):
         assert triplets.dtype == np.int64
         assert triplets.flags.c_contiguous
@@ -229,7 +229,7 @@ def test_more_triplets_than_fit_in_memory_are_refused_before_they_are_drawn():
 
 def test_the_sampler_refuses_a_bad_count():
     with pytest.raises(ValueError, match="n must be at least 0"):
-        LabelSampler(SMALL).draw(-1, np.random.default_rng(0))
+        LabelSampler(SMALL).sample(-1, np.random.default_rng(0))
 
 
 def test_the_labels_are_left_as_they_were():

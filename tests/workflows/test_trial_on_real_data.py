@@ -61,7 +61,7 @@ def cranfield_log(folder):
 
 
 def decided(folder, arguments):
-    log = {"log": f"{folder}/log.jsonl", "kind": "judgements", "output": f"{folder}/out", "show_progress": False}
+    log = {"log": f"{folder}/log.jsonl", "kind": "judgements", "output": f"{folder}/out", "verbose": False}
     return run_trial(**arguments, **log).verdict
 
 

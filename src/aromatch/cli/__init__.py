@@ -1,6 +1,6 @@
-"""The command line: parse, call one function, print.
+"""The command line: one command a file, which parses options, calls one function and prints its report.
 
-Only typer is imported here; what a command needs is imported when it runs, so that help comes at once.
+Only typer is imported here; commands import what they need when they run, so that help is printed at once.
 """
 
 import sys
@@ -10,17 +10,26 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import models, paper, trials
+from ..exceptions import NoImprovementError
+from .ask import ask
+from .demo import demo
+from .evaluate import evaluate
+from .explain import explain
+from .export import export
+from .info import info
+from .reproduce import reproduce
+from .search import search
+from .train import train
+from .trial import trial
 
-# Exit code that typer gives after Ctrl-C.
-INTERRUPTED = 130
+BAD_INPUT, NO_IMPROVEMENT, INTERRUPTED = 2, 3, 130
 
 app = typer.Typer(
     name="aromatch",
-    help="Learn what similar means from relative judgements, one at a time, and know how sure you are.",
+    help="Learn similarity from relative feedback, online and with uncertainty.",
     add_completion=False,
     pretty_exceptions_enable=False,
-    # Help and usage errors as plain text: formatting them with rich would double the time they take.
+    # Help and usage errors as plain text: formatting them with rich would double their time.
     rich_markup_mode=None,
 )
 
@@ -40,14 +49,21 @@ def _options(
     pass
 
 
-models.add_to(app)
-trials.add_to(app)
-paper.add_to(app)
+app.command(epilog="Example: aromatch train papers --hold-out 0.2 --output papers.safetensors")(train)
+app.command("eval", epilog="Example: aromatch eval papers.safetensors --run papers.run")(evaluate)
+app.command(epilog='Example: aromatch search papers.safetensors "a few words" --compare')(search)
+app.command(epilog='Example: aromatch explain papers.safetensors space/17.txt "a few words"')(explain)
+app.command(epilog="Example: aromatch ask papers.safetensors -n 20")(ask)
+app.command(epilog="Example: aromatch export papers.safetensors --n-components 64 --output vectors")(export)
+app.command(epilog="Example: aromatch info papers.safetensors --json")(info)
+app.command(epilog="Example: aromatch trial articles.npz --queries queries.npz --clicks log.jsonl")(trial)
+app.command(epilog="Example: aromatch demo --seed 1 --json > demo.json")(demo)
+app.command(epilog="Example: aromatch reproduce fig4 --quick --output quick")(reproduce)
 
 
 def main() -> None:
-    """Run the command line; say in one line, with exit code 2, what is wrong with the input."""
-    # A docstring may hold a character that the terminal does not have.
+    """Run the command line; print errors in one line, with exit code 2, or 3 for a model without improvement."""
+    # A text may contain a character that the terminal cannot print.
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     try:
@@ -55,11 +71,12 @@ def main() -> None:
     except Exception as error:
         # Typer's usage errors have a `format_message`; their class is not public.
         usage = getattr(error, "format_message", None)
-        if usage is None and not isinstance(error, ValueError | TypeError | OSError | MemoryError | ImportError):
+        expected = ValueError | TypeError | OSError | MemoryError | ImportError | NoImprovementError
+        if usage is None and not isinstance(error, expected):
             raise
         message = str(error) if usage is None else usage()
         print(f"aromatch: {' '.join(message.split()) or type(error).__name__}", file=sys.stderr)
-        code = 2
+        code = NO_IMPROVEMENT if isinstance(error, NoImprovementError) else BAD_INPUT
     if code == INTERRUPTED:
         print("aromatch: interrupted", file=sys.stderr)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""Matrices from npy, npz and svmlight files; nothing in them is run, and what they promise is not believed."""
+"""Read matrices from npy, npz and svmlight files. No code in them is executed, and declared sizes are checked."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _OF_SPARSE = {"format", "data", "shape", "indices", "indptr"}
 
 
 def read_npy(path: Path) -> NDArray[Any]:
-    """Read a matrix; it stays in the file until it is looked at."""
+    """Memory-map a matrix."""
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
     except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a matrix in a file .npy: {error}") from None
+        raise ValueError(f"{path} is not a valid .npy file: {error}") from None
 
 
 def read_npz(path: Path) -> tuple[Matrix, Any, Any]:
-    """Read a matrix, and ids and labels where they are there."""
+    """Read a matrix and optional ids and labels."""
     try:
-        names = _looked_at(path)
+        names = _check_members(path)
         if names >= _OF_SPARSE:
             matrix = sparse.csr_array(sparse.load_npz(path))
             check_structure(matrix, str(path))
@@ -46,8 +46,8 @@ def read_npz(path: Path) -> tuple[Matrix, Any, Any]:
     except InsufficientMemoryError:
         raise
     except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, KeyError, OSError, NotImplementedError) as error:
-        told = str(error).removeprefix(f"{path}: ")
-        raise ValueError(f"{path} is not a file .npz that can be read, or was cut: {told}") from None
+        message = str(error).removeprefix(f"{path}: ")
+        raise ValueError(f"{path} is not a valid .npz file, or is truncated: {message}") from None
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
     wanted = [name for name in _MATRICES if name in matrices] or matrices
     if len(wanted) != 1 and not (wanted and wanted[0] in _MATRICES):
@@ -56,8 +56,8 @@ def read_npz(path: Path) -> tuple[Matrix, Any, Any]:
     return arrays[wanted[0]], ids, labels
 
 
-def _looked_at(path: Path) -> set[str]:
-    """Give the names of arrays, after a look at how large they say they are."""
+def _check_members(path: Path) -> set[str]:
+    """Return the names of the arrays after checking their declared sizes."""
     with zipfile.ZipFile(path) as file:
         check_fits_in_memory(sum(info.file_size for info in file.infolist()), f"reading {path}")
         for info in file.infolist():
@@ -66,14 +66,14 @@ def _looked_at(path: Path) -> set[str]:
                 read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
                 shape, _, dtype = read(member)
             if dtype.hasobject:
-                raise ValueError(f"{path}: {info.filename} holds Python objects, expected numbers or text")
+                raise ValueError(f"{path}: {info.filename} contains Python objects, expected numbers or strings")
             if math.prod(shape) * dtype.itemsize > info.file_size:
-                raise ValueError(f"{path}: {info.filename} says that it has the shape {shape}, more than is there")
+                raise ValueError(f"{path}: {info.filename} declares the shape {shape}, larger than the file")
         return {info.filename.removesuffix(".npy") for info in file.infolist()}
 
 
 def read_svmlight(path: Path, width: int | None) -> tuple[Matrix, None, NDArray[Any]]:
-    """Read sparse rows and their labels."""
+    """Read sparse rows and labels."""
     try:
         rows, labels = load_svmlight_file(str(path), n_features=width)
     except (ValueError, UnicodeDecodeError) as error:
@@ -82,7 +82,7 @@ def read_svmlight(path: Path, width: int | None) -> tuple[Matrix, None, NDArray[
 
 
 def _first_bad_line(path: Path) -> str:
-    """Find the line that scikit-learn cannot read: it does not tell."""
+    """Return the line that scikit-learn cannot read, which its error does not name."""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:

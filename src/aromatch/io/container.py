@@ -1,18 +1,17 @@
-"""The model file: a header and named arrays in, the same header and the same bits out.
+"""The model file container: a JSON header and named arrays, restored bit-identically.
 
-A model file is a safetensors file, so that other tools can look into it, and holds no code: loading one
-runs nothing. Its metadata has one key, ``"aromatch"``, whose value is one line of JSON::
+A model file is a safetensors file, which other tools can read, and contains no code: loading executes nothing. Its
+metadata has one key, ``"aromatch"``, whose value is one line of JSON::
 
     {"format":1,"sha256":"<64 hex digits>","header":{...}}
 
-The digest is the SHA-256 of the whole file with those 64 digits replaced by zeros, so it covers every
-byte: the header, the names and shapes, the padding, the numbers. It finds accidents (a cut download, a
-flipped bit, a tool that rewrote the file). It is no signature: whoever changes a file on purpose can
-compute it again, and so all that the file says is checked once more behind it. Later formats keep the
-place and the rule of the digest.
+The digest is the SHA-256 of the whole file with those 64 digits replaced by zeros, so it covers every byte: header,
+names, shapes, padding and numbers. It detects accidents (a truncated download, a flipped bit, a tool that rewrote the
+file). It is not a signature: the digest of a forged file can be valid, so the content is validated as well. Later
+formats keep the position and the rule of the digest.
 
-Numbers are little-endian and in C order, of the types float32, float64, int32 and int64. What the header
-means is the business of the caller: this module knows no learner.
+Arrays are little-endian and in C order, of the types float32, float64, int32 and int64. The header is interpreted by
+the callers.
 """
 
 import contextlib
@@ -43,12 +42,12 @@ _DIGITS = re.compile(rb'"aromatch":"\{\\"format\\":[0-9]{1,9},\\"sha256\\":\\"([
 _DTYPES = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I32": np.dtype("<i4"), "I64": np.dtype("<i8")}
 
 _LENGTH_BYTES = 8
-# Parsed JSON can take 25 times the room of its text: this keeps what a hostile header costs to about 100 MB.
+# Parsed JSON can take 25 times the memory of its text: this limits a hostile header to about 100 MB.
 _MAX_HEADER = 4 * 2**20
 _MAX_DEPTH = 64
 _MAX_DIGITS = 1000
 _INT_END = 10**_MAX_DIGITS
-# An empty array takes no room in the file, whatever its other dimensions say: up to here they are believed.
+# An empty array takes no space in the file, whatever its other dimensions are: this limits their product.
 _FREE_CELLS = 2**16
 _READ_ATTEMPTS = 5
 
@@ -56,29 +55,27 @@ _READ_ATTEMPTS = 5
 def write_model(path: str | os.PathLike[str], header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Save a header and named arrays as one model file.
 
-    The file appears complete or not at all: it is written beside `path` under another name, flushed to
-    the disk and then moved into place. A save that fails or is interrupted leaves an existing file as
-    it was. An existing file keeps its permissions; where `path` is a symbolic link, the file it
-    points to is replaced.
+    The file appears complete or not at all: it is written beside `path` under a temporary name, flushed to disk and
+    moved into place. A save that fails or is interrupted leaves an existing file unchanged. An existing file keeps its
+    permissions; if `path` is a symbolic link, its target is replaced.
 
     Parameters
     ----------
     path : str or os.PathLike
-        Where to save. The directory must exist.
+        The file to write. The directory must exist.
     header : dict
-        What belongs to the model and is not an array: None, bools, ints, finite floats, strings, lists, and
-        dicts with string keys, nested up to 64 deep. `read_model` gives back an equal header, in
-        which NumPy's float64 and str_ have become Python's float and str.
+        JSON types: None, bools, ints, finite floats, strings, lists, and dicts with string keys, nested up to 64 deep.
+        `read_model` returns an equal header, with NumPy's float64 and str_ as Python's float and str.
     arrays : mapping of str to numpy.ndarray
-        Arrays of float32, float64, int32 or int64, of any shape and memory order. They are not copied, except
-        those that are not C-contiguous and little-endian.
+        Arrays of float32, float64, int32 or int64, of any shape and memory order. Only arrays that are not C-contiguous
+        and little-endian are copied.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument cannot be saved so that it comes back the same; the message names the part.
+        If a part of the arguments cannot be stored without loss; the message names it.
     OSError
-        When the file cannot be written.
+        If the file cannot be written.
 
     Examples
     --------
@@ -98,10 +95,10 @@ def write_model(path: str | os.PathLike[str], header: dict[str, Any], arrays: Ma
     tensors = _check_arrays(arrays)
     target = os.path.realpath(name)
     if os.path.lexists(target) and not os.path.isfile(target):
-        raise ModelFileError(f"cannot save a model to {name}: there is something else than a regular file")
+        raise ModelFileError(f"cannot save a model to {name}: it is not a regular file")
     temporary = os.path.join(os.path.dirname(target), f".aromatch-{secrets.token_hex(8)}.tmp")
     try:
-        # safetensors makes every file private to its owner; an empty file shows what is usual here.
+        # safetensors makes files private to their owner; an empty file has the default permissions.
         open(temporary, "xb").close()
         mode = stat.S_IMODE(os.stat(target if os.path.exists(target) else temporary).st_mode)
         save_file(tensors, temporary, metadata={_KEY: text})
@@ -112,7 +109,9 @@ def write_model(path: str | os.PathLike[str], header: dict[str, Any], arrays: Ma
             head = _read_head(file, size, name)
             digits = _DIGITS.search(head)
             if digits is None:
-                raise ModelFileError(f"cannot save {name}: this safetensors writes its header in another form")
+                raise ModelFileError(
+                    f"cannot save {name}: this version of safetensors writes its header in another form"
+                )
             digest = _digest(file, head, digits)
             file.seek(digits.start(1))
             file.write(digest)
@@ -132,9 +131,9 @@ def write_model(path: str | os.PathLike[str], header: dict[str, Any], arrays: Ma
 def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Load the header and the arrays of a model file.
 
-    Nothing in the file is executed, and the arrays take no more memory than the file is long. The digest is
-    checked before anything is believed, so a file that was cut or changed anywhere is refused. While another
-    process saves to the same path, this gives the old model or the new one.
+    Nothing in the file is executed, and the arrays take no more memory than the file. The digest is checked first, so a
+    file that was truncated or changed anywhere raises an error. While another process saves to the same path, this
+    returns the old or the new content.
 
     Parameters
     ----------
@@ -146,16 +145,16 @@ def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, 
     header : dict
         Equal to the header that was saved.
     arrays : dict of str to numpy.ndarray
-        The saved arrays to the bit: C-contiguous, writable, in memory of their own.
+        The saved arrays, bit-identical: C-contiguous and writable copies.
 
     Raises
     ------
     ModelFileError
-        When the file is not a model file or was changed since it was saved; the message says which.
+        If the file is not a model file or was changed since it was saved.
     FileNotFoundError
-        When there is no such file.
+        If the file does not exist.
     MemoryError
-        When the arrays are larger than the free memory (nothing was allocated then).
+        If the arrays exceed the free memory; nothing is allocated then.
 
     Examples
     --------
@@ -170,7 +169,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, 
     ...         read_model(path)
     ...     except ModelFileError as error:
     ...         print(str(error).replace(str(path), "list.txt"))
-    list.txt is not an aromatch model file, or it is cut short: ...
+    list.txt is not an aromatch model file, or it is truncated: ...
     """
     name = _check_path(path)
     try:
@@ -180,8 +179,8 @@ def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, 
                 raise ModelFileError(f"{name} is {what}, so it is not an aromatch model file")
             with open(name, "rb") as file:
                 opened = os.fstat(file.fileno())
-                # The digest is of the file opened here, the arrays are of the file that safetensors opens by
-                # its name. A save in between puts another file under that name: then both are read again.
+                # The digest is of the file opened here, the arrays are of the file that safetensors opens by name. If a
+                # save in between replaces the file, both are read again.
                 try:
                     model = _read(file, opened.st_size, name)
                 except ModelFileError:
@@ -194,7 +193,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, 
         raise
     except OSError as error:
         raise ModelFileError(f"{name} cannot be read: {error.strerror or error}") from error
-    raise ModelFileError(f"{name} was changed each of the {_READ_ATTEMPTS} times that it was read")
+    raise ModelFileError(f"{name} was changed during each of {_READ_ATTEMPTS} attempts to read it")
 
 
 def _read(file: io.BufferedIOBase, size: int, name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -211,22 +210,22 @@ def _read(file: io.BufferedIOBase, size: int, name: str) -> tuple[dict[str, Any]
         for label in tensors.offset_keys():
             info = tensors.get_slice(label)
             if info.get_dtype() not in _DTYPES:
-                raise ValueError(f"array {label!r} has the type {info.get_dtype()}, which no model has")
+                raise ValueError(f"array {label!r} has the type {info.get_dtype()}, expected F32, F64, I32 or I64")
             _check_shape(info.get_shape(), size, f"array {label!r}")
             arrays[label] = tensors.get_tensor(label)
     return header, arrays
 
 
 def _read_head(file: io.BufferedIOBase, size: int, name: str) -> bytes:
-    """Read the length and the header of a safetensors file, both as they stand there."""
+    """Return the length and the header of a safetensors file, unparsed."""
     if size == 0:
         raise ModelFileError(f"{name} is empty, so it is not an aromatch model file")
     start = file.read(_LENGTH_BYTES)
     length = int.from_bytes(start, "little")
     if length > size - _LENGTH_BYTES:
         raise ModelFileError(
-            f"{name} is not an aromatch model file, or it is cut short: "
-            f"a file of {size:,} bytes cannot hold the header that its first {_LENGTH_BYTES} bytes promise"
+            f"{name} is not an aromatch model file, or it is truncated: "
+            f"a file of {size:,} bytes is shorter than the header that its first {_LENGTH_BYTES} bytes declare"
         )
     if length > _MAX_HEADER:
         raise ModelFileError(f"{name} has a header of {length:,} bytes, more than the {_MAX_HEADER:,} allowed")
@@ -234,31 +233,31 @@ def _read_head(file: io.BufferedIOBase, size: int, name: str) -> bytes:
 
 
 def _digest(file: io.BufferedIOBase, head: bytes, digits: re.Match[bytes]) -> bytes:
-    """Hash `head` with zeros for the digits, then the rest of the file in pieces."""
+    """Hash `head` with zeros for the digits, then the rest of the file in chunks."""
     digest = hashlib.sha256(head[: digits.start(1)] + _NO_DIGITS.encode() + head[digits.end(1) :])
     return hashlib.file_digest(file, lambda: digest).hexdigest().encode()
 
 
 def _foreign(name: str) -> ModelFileError:
-    """Say what a file is in which no digest was found."""
+    """Return the error for a file without a digest."""
     try:
         with _refusing(name), _open(name) as tensors:
             metadata = tensors.metadata() or {}
     except ModelFileError:
         return ModelFileError(f"{name} is not an aromatch model file")
     if _KEY in metadata:
-        return ModelFileError(f"{name} is truncated or changed: the digest it was saved with is gone")
+        return ModelFileError(f"{name} is truncated or changed: it has no digest")
     return ModelFileError(f"{name} is a safetensors file but not an aromatch model")
 
 
 def _open(name: str) -> Any:
-    # "pread" reads straight into new memory; the default maps the file and copies, twice the resident memory.
+    # "pread" reads into new memory; the default maps the file and copies, which doubles the resident memory.
     return safe_open(name, framework="np", backend="pread")
 
 
 @contextlib.contextmanager
 def _refusing(name: str) -> Iterator[None]:
-    """Turn all that goes wrong inside into a ModelFileError, except lack of memory and interrupts."""
+    """Raise every error inside as a ModelFileError, except lack of memory and interrupts."""
     try:
         yield
     except (ModelFileError, MemoryError):
@@ -266,7 +265,7 @@ def _refusing(name: str) -> Iterator[None]:
     except Exception as error:
         raise ModelFileError(f"{name} is not a valid aromatch model file: {error}") from error
     except BaseException as error:
-        # A panic in Rust arrives as a class that is made at run time, cannot be imported and is no Exception.
+        # A panic in Rust raises a class that is created at run time and is not an Exception.
         if type(error).__name__ != "PanicException":
             raise
         raise ModelFileError(f"{name} is not a valid aromatch model file: safetensors failed on it") from error
@@ -278,32 +277,32 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 
 def _parse(text: str, digest: str, name: str) -> dict[str, Any]:
     content = json.loads(text, object_pairs_hook=_unique_keys, parse_int=_parse_int)
-    # The digits were found by their looks, and something else in the file could look like them.
+    # The digits were found by a pattern that something else in the file could match.
     if not isinstance(content, dict) or content.get("sha256") != digest:
-        raise ValueError("its digest is not in its metadata")
+        raise ValueError("the digest is not in the metadata")
     version = content["format"]
     if version < 1:
-        raise ValueError(f"there is no format {version}")
+        raise ValueError(f"format must be at least 1, got {version}")
     if version > _FORMAT:
         raise ModelFileError(
             f"{name} was written by a newer aromatch: its format is {version}, this one reads up to {_FORMAT}"
         )
     if content.keys() != {"format", "sha256", "header"}:
-        raise ValueError("its metadata does not have the parts of a model")
+        raise ValueError("the metadata must contain format, sha256 and header")
     return _check_header(content["header"])
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        raise ValueError("its header has a key twice")
+        raise ValueError("the header has a duplicate key")
     return content
 
 
 def _parse_int(digits: str) -> int:
     # int() takes quadratic time, and Python's own limit can be switched off.
     if len(digits.lstrip("-")) > _MAX_DIGITS:
-        raise ValueError(f"its header has a whole number of {len(digits):,} digits")
+        raise ValueError(f"the header has an integer of {len(digits):,} digits, expected at most {_MAX_DIGITS:,}")
     return int(digits)
 
 
@@ -324,7 +323,7 @@ def _check_header(header: Any) -> dict[str, Any]:
 
 
 def _check_value(value: Any, where: str, depth: int) -> None:
-    """Refuse what JSON would not give back equal."""
+    """Raise an error for values that JSON does not restore equal."""
     if depth > _MAX_DEPTH:
         raise ValueError(f"header must be nested at most {_MAX_DEPTH} deep, it is deeper at {where[:100]}...")
     if value is None or isinstance(value, bool):
@@ -359,7 +358,7 @@ def _check_text(text: str, where: str) -> None:
 
 
 def _check_arrays(arrays: Any) -> dict[str, NDArray[Any]]:
-    """Return the arrays in C order: safetensors writes the memory as it lies, whatever the strides say."""
+    """Return the arrays in C order: safetensors writes the memory whatever the strides are."""
     if not isinstance(arrays, Mapping):
         raise TypeError(f"arrays must be a mapping of names to arrays, got {type(arrays).__name__}")
     tensors = {}
@@ -369,7 +368,7 @@ def _check_arrays(arrays: Any) -> dict[str, NDArray[Any]]:
         _check_text(label, "a name in arrays")
         where = f"arrays[{label!r}]"
         if label == "__metadata__":
-            raise ValueError(f"{where} must have another name: the file format keeps this one for itself")
+            raise ValueError(f"{where} must have another name: this one is reserved by the file format")
         if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
             raise TypeError(f"{where} must be a plain numpy.ndarray, got {type(array).__name__}")
         if array.dtype.newbyteorder("<") not in _DTYPES.values():
@@ -379,6 +378,6 @@ def _check_arrays(arrays: Any) -> dict[str, NDArray[Any]]:
 
 
 def _check_shape(shape: Sequence[int], size: int, where: str) -> None:
-    """Refuse an empty array whose other dimensions are out of proportion to the file, as in (0, 10**15)."""
+    """Raise an error for an empty array whose other dimensions exceed the file, as in (0, 10**15)."""
     if math.prod(length for length in shape if length) > max(size, _FREE_CELLS):
         raise ValueError(f"{where} has the shape {tuple(shape)}, too large for a file of {size:,} bytes")

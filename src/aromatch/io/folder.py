@@ -1,4 +1,4 @@
-"""A folder of text files: every file is a text, and the folder that it is in may be its label."""
+"""Read a folder of text files: every file is a text, and its subfolder may be its label."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# Texts are shorter; what is longer is a log or a dump, and one of those would outweigh everything else.
-_LARGEST_FILE = 2**24
-# A file with a zero byte at its beginning is no text.
-_LOOKED_AT = 2**13
+# Larger files are logs or dumps, which would outweigh the texts.
+_MAX_SIZE = 2**24
+# A file with a zero byte among its first bytes is binary.
+_PROBED_BYTES = 2**13
 
-NOT_UTF_8 = "files are not in UTF-8: what cannot be read is replaced"
+NOT_UTF_8 = "files are not UTF-8: invalid bytes are replaced"
 
 
 class Folder(NamedTuple):
-    """The texts of a folder, in the order of their paths."""
+    """The texts of a folder, sorted by path."""
 
     ids: list[str]
     texts: list[str]
@@ -28,18 +28,18 @@ class Folder(NamedTuple):
 
 
 def read_folder(folder: Path) -> Folder:
-    """Read all texts under a folder. Links to other folders are not followed, and what is hidden is not seen."""
+    """Read all texts under a folder; links to folders are not followed, hidden files are ignored."""
     ids: list[str] = []
     texts: list[str] = []
     left_out: Counter[str] = Counter()
     for path in _files(folder):
         status = path.stat()
-        if status.st_size > _LARGEST_FILE:
+        if status.st_size > _MAX_SIZE:
             left_out["files over 16 MiB left out"] += 1
             continue
         content = path.read_bytes()
-        if b"\0" in content[:_LOOKED_AT]:
-            left_out["files that are no text left out"] += 1
+        if b"\0" in content[:_PROBED_BYTES]:
+            left_out["binary files left out"] += 1
             continue
         try:
             text = content.decode("utf-8-sig")
@@ -49,12 +49,12 @@ def read_folder(folder: Path) -> Folder:
         if not any(letter.isalnum() for letter in text):
             left_out["empty files left out"] += 1
             continue
-        # A name may hold bytes that are no letters; an id has to be text that can be printed and saved.
+        # File names may contain arbitrary bytes; ids must be valid Unicode.
         ids.append(os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "replace"))
         texts.append(text)
     if not ids:
         why = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
-        raise ValueError(f"{folder} has no text file in it{f' ({why})' if why else ''}")
+        raise ValueError(f"{folder} contains no text file{f' ({why})' if why else ''}")
     folders = [name.split("/")[0] if "/" in name else None for name in ids]
     labels = None if None in folders else np.array(folders, dtype=object)
     return Folder(ids, texts, labels, dict(left_out))

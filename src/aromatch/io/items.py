@@ -1,18 +1,18 @@
-"""A collection from a file or a folder: vectors or texts, with an id for each, and labels where they are there.
+"""Read a collection from a file or a folder: vectors or texts, with ids and optional labels.
 
-What a file may be is told by the end of its name:
+The file extension determines the format:
 
-- a folder: every file in it, and in folders in it, is a text, its id is its path from there. Where all lie in folders,
-  the first folder is the label. Hidden files, pictures and the like, and texts without a letter are left out.
-- ``.csv``, ``.tsv``: with a first line of names, or without one when it has nothing but numbers. The column ``text``
-  makes it texts, otherwise all columns but id and label are features.
-- ``.jsonl``: an object a line, with ``text`` or ``vector``.
-- ``.npy``: a matrix. ``.npz``: a matrix ``X`` or ``vectors``, with ``ids`` and ``labels`` if it likes, or a sparse
-  matrix as SciPy saves it.
+- a folder: every file in it and in its subfolders is a text, its id is its relative path. If all files are in
+  subfolders, the first folder is the label. Hidden files, binary files and texts without letters are left out.
+- ``.csv``, ``.tsv``: with column names in the first line, or without them if it contains numbers only. With a column
+  ``text`` the rows are texts, otherwise all columns except id and label are features.
+- ``.jsonl``: a JSON object a line, with ``text`` or ``vector``.
+- ``.npy``: a matrix. ``.npz``: a matrix ``X`` or ``vectors``, with optional ``ids`` and ``labels``, or a sparse matrix
+  saved by SciPy.
 - ``.svm``, ``.svmlight``, ``.libsvm``: labels and sparse rows.
 
 Ids are called ``id``, ``_id``, ``doc_id`` or ``query_id``; labels ``label``, ``category`` or ``class``; a ``title`` is
-put before its text. Rows without ids have their numbers, from 0.
+prepended to its text. Rows without ids are numbered from 0.
 """
 
 from __future__ import annotations
@@ -40,28 +40,44 @@ SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Items:
-    """What was read: vectors or texts, never both."""
+    """A collection of vectors or of texts."""
 
     source: str
-    """The path, as it was given."""
+    """The path as given."""
     ids: list[str]
     vectors: Matrix | None = None
     """An array or a CSR matrix, a row for each id."""
     texts: list[str] | None = None
     labels: NDArray[np.object_] | None = None
-    """Texts, one for each id; None where nothing was said of them."""
+    """Labels as str; None for rows without one."""
     names: list[str] | None = None
-    """Of the features, where a file has them."""
+    """Names of the features, if the file has names."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """How many were left out or changed, and why."""
+    """Number of items that were left out or changed, by reason."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def what(self) -> str:
-        """What there is one of for each id."""
+        """The kind of items: "texts" or "vectors"."""
         return "texts" if self.texts is not None else "vectors"
+
+    @property
+    def notes(self) -> list[str]:
+        """Return messages about items that were left out or changed."""
+        return [f"{self.source}: {count:,} {reason}" for reason, count in self.left_out.items()]
+
+    def select(self, rows: Sequence[int] | NDArray[np.int64]) -> Items:
+        """Return some of the items."""
+        return Items(
+            self.source,
+            [self.ids[row] for row in rows],
+            None if self.vectors is None else self.vectors[rows],
+            None if self.texts is None else [self.texts[row] for row in rows],
+            None if self.labels is None else self.labels[rows],
+            self.names,
+        )
 
 
 def read_items(path: str | PathLike[str], *, width: int | None = None) -> Items:
@@ -70,13 +86,13 @@ def read_items(path: str | PathLike[str], *, width: int | None = None) -> Items:
     Parameters
     ----------
     path : path
-        A file or a folder; the module tells which.
+        A file or a folder; the module docstring lists the formats.
     width : int, optional
-        How many features are expected: svmlight files do not say how many there are.
+        Expected number of features, which svmlight files do not contain.
     """
     file = Path(path)
     if not file.exists():
-        raise FileNotFoundError(f"{file} is not there, expected a file or a folder of texts")
+        raise FileNotFoundError(f"{file} does not exist, expected a file or a folder of texts")
     if file.is_dir():
         found = read_folder(file)
         return _checked(Items(str(path), found.ids, texts=found.texts, labels=found.labels, left_out=found.left_out))
@@ -90,7 +106,7 @@ def read_items(path: str | PathLike[str], *, width: int | None = None) -> Items:
     if kind in (".csv", ".tsv", ".jsonl"):
         return _checked(_of_records(file, str(path)))
     expected = ", ".join((".csv", ".tsv", ".jsonl", ".npy", ".npz", *SVMLIGHT))
-    raise ValueError(f"{file} has an end that says nothing: expected a folder of texts or a file {expected}")
+    raise ValueError(f"{file} has an unsupported file extension: expected a folder of texts or a file {expected}")
 
 
 def _of_matrix(path: Any, vectors: Any, ids: Any, labels: Any) -> Items:
@@ -105,7 +121,7 @@ def _of_matrix(path: Any, vectors: Any, ids: Any, labels: Any) -> Items:
 
 
 def _column(values: Any, n: int, name: str, path: Any) -> list[str]:
-    """Give a text for each row; 2.0 is called 2."""
+    """Return a str for each row; 2.0 becomes "2"."""
     column = np.asarray(values)
     if column.ndim != 1 or len(column) != n or column.dtype.kind not in "USifub":
         raise ValueError(f"{path}: {name} must be one for each of the {n} rows, got the shape {column.shape}")
@@ -117,7 +133,7 @@ def _column(values: Any, n: int, name: str, path: Any) -> list[str]:
 
 
 def _of_records(file: Path, source: str) -> Items:
-    """Read lines of texts, or of vectors into one growing array."""
+    """Read lines of texts or of vectors."""
     ids: list[str] = []
     labels: list[str | None] = []
     texts: list[str] = []
@@ -132,7 +148,7 @@ def _of_records(file: Path, source: str) -> Items:
         number = str(len(ids)) if one is None else as_id(one, "the id", where)
         if is_text:
             text = _text(values, where)
-            # Kept all the same: judgements may name its id.
+            # Kept: judgements may refer to its id.
             left_out["texts without a letter"] += not any(letter.isalnum() for letter in text)
             texts.append(text)
         else:
@@ -145,7 +161,7 @@ def _of_records(file: Path, source: str) -> Items:
         label = next((values[name] for name in LABELS if name in values), None)
         labels.append(None if label is None or label == "" else str(label))
     if not ids:
-        raise ValueError(f"{file} has no {'text' if is_text else 'line'} in it, expected at least one")
+        raise ValueError(f"{file} is empty, expected at least one line")
     vectors = None if is_text else np.frombuffer(numbers).reshape(len(ids), -1)
     known = np.array(labels, dtype=object) if any(label is not None for label in labels) else None
     return Items(source, ids, vectors, texts if is_text else None, known, names, dict(+left_out))
@@ -154,14 +170,14 @@ def _of_records(file: Path, source: str) -> Items:
 def _features(values: dict[str, Any], where: str) -> list[str]:
     names = [name for name in values if name not in (*IDS, *LABELS, "title", "time")]
     if where.partition(", line")[0].endswith(".jsonl") or not names:
-        raise ValueError(f"{where} has neither a text nor a vector, got {', '.join(values) or 'nothing'}")
+        raise ValueError(f"{where} has neither text nor vector, got {', '.join(values) or 'nothing'}")
     return names
 
 
 def _text(values: dict[str, Any], where: str) -> str:
     parts = [values.get("title"), values.get("text")]
     if not isinstance(parts[1], str):
-        raise ValueError(f"{where}: the text must be text, got {parts[1]!r}")
+        raise ValueError(f"{where}: text must be a string, got {parts[1]!r}")
     return "\n".join(part for part in parts if isinstance(part, str) and part)
 
 
@@ -180,7 +196,7 @@ def _row(values: dict[str, Any], names: Sequence[str] | None, where: str) -> lis
 
 
 def _checked(items: Items) -> Items:
-    if len(set(items.ids)) < len(items.ids):
+    if len(set(items.ids)) < len(items):
         twice, count = Counter(items.ids).most_common(1)[0]
-        raise ValueError(f"{items.source}: ids must be different from each other, but {twice!r} is there {count} times")
+        raise ValueError(f"{items.source}: ids must be unique, but {twice!r} occurs {count} times")
     return items

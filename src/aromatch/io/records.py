@@ -1,4 +1,4 @@
-"""Lines of csv, tsv and jsonl files as records, each with the place that an error has to name."""
+"""Read the lines of csv, tsv and jsonl files as records, with file and line for error messages."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-# The longest text that a cell of a csv file may hold, in letters.
-_LONGEST_CELL = 2**26
+# Maximum number of characters in a csv cell.
+_MAX_CELL = 2**26
 
 
 class Record(NamedTuple):
-    """One line: where it stands, and its values by name."""
+    """File and line, and the values by name."""
 
     where: str
     values: dict[str, Any]
 
 
 def is_number(cell: str) -> bool:
-    """Tell a cell that holds a number."""
+    """Return whether a cell contains a number."""
     try:
         float(cell)
     except ValueError:
@@ -33,7 +34,7 @@ def is_number(cell: str) -> bool:
 
 
 def has_letters(row: Sequence[str]) -> bool:
-    """Tell a first line of names from one of numbers."""
+    """Return whether a first line contains names rather than numbers."""
     return not all(is_number(cell) for cell in row)
 
 
@@ -43,16 +44,16 @@ def records(
     is_header: Callable[[Sequence[str]], bool],
     unnamed: Callable[[int], Sequence[str]],
 ) -> Iterator[Record]:
-    """Give the lines of a csv, tsv or jsonl file.
+    """Iterate over the lines of a csv, tsv or jsonl file.
 
     Parameters
     ----------
     path : path
-        Text in UTF-8, with or without a mark at its beginning. The end of the name says what it is.
-    is_header : function
-        Tells from the first line of a csv file whether it holds names.
-    unnamed : function
-        Gives the names of so many columns, where it does not.
+        Text in UTF-8, with or without a byte order mark.
+    is_header : callable
+        Returns whether the first line of a csv file contains column names.
+    unnamed : callable
+        Returns the names of n columns if it does not.
     """
     file = Path(path)
     kind = file.suffix.lower()
@@ -66,14 +67,12 @@ def records(
 
 @contextmanager
 def _in_utf_8(path: Path) -> Iterator[Any]:
-    """Open a file; what is not UTF-8 is an error that names it."""
+    """Open a file; raise a ValueError that names it if it is not UTF-8."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
             yield file
         except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{path} is not text in UTF-8: {error.reason} (byte 0x{error.object[error.start]:02x})"
-            ) from None
+            raise ValueError(f"{path} is not UTF-8: {error.reason} (byte 0x{error.object[error.start]:02x})") from None
 
 
 def _of_jsonl(path: Path) -> Iterator[Record]:
@@ -97,7 +96,7 @@ def _of_csv(
     is_header: Callable[[Sequence[str]], bool],
     unnamed: Callable[[int], Sequence[str]],
 ) -> Iterator[Record]:
-    usual = csv.field_size_limit(_LONGEST_CELL)
+    usual = csv.field_size_limit(_MAX_CELL)
     try:
         with _in_utf_8(path) as file:
             reader = csv.reader(file, delimiter=separator, strict=True)
@@ -111,7 +110,7 @@ def _of_csv(
                         names = [cell.strip() for cell in row] if starts_with_names else list(unnamed(len(row)))
                         if len(set(names)) < len(names):
                             twice = next(name for at, name in enumerate(names) if name in names[:at])
-                            raise ValueError(f"{path}, line {reader.line_num}: the column {twice!r} is there twice")
+                            raise ValueError(f"{path}, line {reader.line_num}: the column {twice!r} occurs twice")
                         if starts_with_names:
                             continue
                     where = f"{path}, line {reader.line_num}"
@@ -125,16 +124,16 @@ def _of_csv(
 
 
 def as_id(value: Any, name: str, where: str) -> str:
-    """Give an id as text; whole numbers are ids too."""
+    """Return an id as str; integers are valid ids."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, str) and value.strip():
         return value.strip()
-    raise ValueError(f"{where}: {name} must be an id, got {value!r}")
+    raise ValueError(f"{where}: {name} must be a non-empty string or an integer, got {value!r}")
 
 
 def as_number(value: Any, name: str, where: str) -> float:
-    """Give a finite number."""
+    """Return a finite number."""
     try:
         number = math.nan if isinstance(value, bool | None) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -142,3 +141,11 @@ def as_number(value: Any, name: str, where: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{where}: {name} must be a finite number, got {value!r}")
     return number
+
+
+def as_time(value: Any, where: str) -> float:
+    """Return a time as a number; ISO 8601 dates become timestamps."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return datetime.fromisoformat(value.strip()).timestamp()
+    return as_number(value, "the time", where)

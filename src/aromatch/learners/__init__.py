@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .baselines.lego import LEGO as LEGO
     from .baselines.lmnn import LMNN as LMNN
     from .embedding.triplet_embedding import TripletEmbedding as TripletEmbedding
-    from .files import load as load
     from .fingerprint import Fingerprint as Fingerprint
     from .moment.merging import merge as merge
     from .moment.moment import MomentAROMA as MomentAROMA
@@ -38,7 +37,6 @@ _MODULES = {learner.name: learner.module for learner in LEARNERS.values()} | {
         ("TripletLearner", "triplet"),
         ("Update", "triplet"),
         ("hierarchy_from_dots", "baselines.hier"),
-        ("load", "files"),
         ("merge", "moment.merging"),
     )
 }

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Mapping
 from numbers import Integral, Real
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -11,44 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .._utils.rows import check_structure
-from ..exceptions import ModelFileError
-from ..io.container import read_model
 from .calibration import Calibration
 from .fingerprint import Fingerprint
 from .registry import LEARNERS
 
 Parts = tuple[dict[str, Any], dict[str, NDArray[Any]]]
-
-# Begins the names of arrays that a program has put beside the model, which are none of its business.
-ATTACHED = "attached"
-
-
-def load(path: str | PathLike[str]) -> Any:
-    """Load a model that `save` wrote.
-
-    Nothing in the file is executed. A file that is truncated, changed or not a model raises a `ModelFileError` that
-    names it.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> import numpy as np
-    >>> import aromatch as am
-    >>> model = am.DiagonalAROMA().fit_triplets([[0, 1, 2]], np.eye(3))
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "similarity.safetensors"
-    >>> model.save(path)
-    >>> bool((am.load(path).W_ == model.W_).all())
-    True
-    """
-    return model_of(path, read_model(path))
-
-
-def model_of(path: str | PathLike[str], parts: Parts) -> Any:
-    """Build a model from the header and the arrays of a file."""
-    try:
-        return from_parts(*parts)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{path} is not a model that this version can use: {error}") from error
 
 
 def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
@@ -71,6 +37,7 @@ def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
             parameters[name] = _as_header(value)
     names = getattr(model, "feature_names_in_", None)
     header = {
+        "kind": "learner",
         "learner": type(model).__name__,
         "parameters": parameters,
         "n_features_in": getattr(model, "n_features_in_", None),
@@ -131,8 +98,6 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
         if kind == "sparse":
             parameter, _, part = short.partition(".")
             matrices.setdefault(parameter, {})[part] = array
-        elif kind == ATTACHED:
-            continue
         elif kind in (arrays_of := {"state": state, "parameter": parameters, "calibration": predictions}):
             arrays_of[kind][short] = array
         else:

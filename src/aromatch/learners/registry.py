@@ -31,7 +31,7 @@ LEARNERS: dict[str, Learner] = {
         ("FullAROMA", "online.full", None),
         ("OASIS", "online.oasis", "oasis"),
         ("MomentAROMA", "moment.moment", "moment"),
-        ("TripletEmbedding", "embedding.triplet_embedding", None),
+        ("TripletEmbedding", "embedding.triplet_embedding", "embedding"),
         ("Cosine", "baselines.cosine", None),
         ("Euclidean", "baselines.euclidean", None),
         ("ITML", "baselines.itml", None),

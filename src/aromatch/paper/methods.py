@@ -121,5 +121,5 @@ def sample_triplets(y: NDArray[Any], n_triplets: int, seed: int, split: int) -> 
     """
     generator = np.random.default_rng([seed, _TRIPLETS, split])
     sampler = LabelSampler(y)
-    sampled = [sampler.draw(_CHUNK, generator) for _ in chunks(n_triplets, _CHUNK)]
+    sampled = [sampler.sample(_CHUNK, generator) for _ in chunks(n_triplets, _CHUNK)]
     return np.concatenate([np.empty((0, 3), dtype=np.int64), *sampled])[:n_triplets]

@@ -1,4 +1,4 @@
-"""Triplets: row numbers of a query, of an object that is better for it, and of one that is worse."""
+"""Make triplets (row of a query, of the preferred object, of the other object) from labels, qrels, clicks, sessions."""
 
 from ._comparisons import Comparisons, Report
 from .clicks import from_clicks

@@ -1,4 +1,4 @@
-"""What logs and judgements have in common on their way to triplets: ids, the other objects, and a report."""
+"""Shared by the triplet makers: ids to rows, sampled negatives, and the report."""
 
 from __future__ import annotations
 
@@ -9,46 +9,48 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Numbers = NDArray[np.int64]
+from .._utils.checks import check_choice
 
-# Draws of an object that can stand against the preferred one, before a triplet is given up.
-_MOST_DRAWS = 100
+Rows = NDArray[np.int64]
+
+# Attempts to sample a valid negative before the triplet is dropped.
+_MAX_ATTEMPTS = 100
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was found on the way to the triplets."""
+    """Counts of what was read and of the triplets made from it."""
 
     n_read: int
-    """Lists, judgements or sessions that were read."""
+    """Result lists, judgements or sessions that were read."""
     n_judged: int
-    """Triplets of two objects that people have looked at."""
-    n_drawn: int
-    """Triplets whose other object was drawn from the whole collection."""
+    """Triplets whose two objects were both judged, shown or visited."""
+    n_sampled: int
+    """Triplets whose negative was sampled from all objects."""
     n_unknown: int
-    """Ids that no row has, and that were left out."""
+    """Unknown ids that were skipped."""
     n_duplicates: int
-    """What was said once more."""
+    """Repeated triplets or judgements."""
     n_contradictions: int
-    """What was said both ways: this object is better than that one, and worse."""
-    n_given_up: int = 0
-    """Triplets for which no other object was found."""
+    """Pairs of objects that were judged both ways for the same query."""
+    n_dropped: int = 0
+    """Triplets that were dropped because no valid negative was found."""
 
     def __str__(self) -> str:
-        told = {field.name.removeprefix("n_"): getattr(self, field.name) for field in fields(self)}
-        return ", ".join(f"{name} {count:,}" for name, count in told.items())
+        counts = {field.name.removeprefix("n_"): getattr(self, field.name) for field in fields(self)}
+        return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
 class Comparisons(NamedTuple):
-    """Triplets with their weights, as `fit_triplets` takes them, and what was found on the way."""
+    """Triplets and weights for `fit_triplets`, and a report of how they were made."""
 
-    triplets: Numbers
+    triplets: Rows
     sample_weight: NDArray[np.float64]
     report: Report
 
 
-class Rows:
-    """Finds the row of an id."""
+class IdRows:
+    """Map ids to rows; `ids` is one id per row, or the number of rows if ids are row indices."""
 
     def __init__(self, ids: Any, name: str) -> None:
         self.name = name
@@ -60,12 +62,18 @@ class Rows:
         if isinstance(ids, str | bytes):
             raise TypeError(f"{name} must be a sequence of ids, one for each row, got {ids!r}")
         listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
-        self.n, self._rows = len(listed), {one: row for row, one in enumerate(listed)}
         if not listed:
             raise ValueError(f"{name} is empty, expected one id for each row")
+        for one in listed:
+            if not isinstance(one, int | str | np.integer) or isinstance(one, bool):
+                raise TypeError(f"{name} must be int or str, got {one!r} ({type(one).__name__})")
+        self.n, self._rows = len(listed), {one: row for row, one in enumerate(listed)}
         if len(self._rows) < len(listed):
             twice = next(one for row, one in enumerate(listed) if self._rows[one] != row)
-            raise ValueError(f"{name} must be different from each other, but {twice!r} is there twice")
+            raise ValueError(f"{name} must be unique, got {twice!r} twice")
+
+    def __contains__(self, one: Any) -> bool:
+        return self._rows is not None and one in self._rows
 
     @property
     def example(self) -> Any:
@@ -73,111 +81,100 @@ class Rows:
         return next(iter(self._rows)) if self._rows is not None else 0
 
     def find(self, one: Any) -> int | None:
-        """Give the row of an id, None when there is none."""
+        """Return the row of an id, None if no row has it."""
         if self._rows is not None:
             return self._rows.get(one)
         try:
             row = int(one)
         except (TypeError, ValueError):
             raise TypeError(
-                f"{one!r} is no row number; with {self.name} a number of rows, ids are row numbers, "
+                f"{one!r} is not a row index; with {self.name} a number of rows, ids are row indices, "
                 f"otherwise pass the ids of all rows as {self.name}"
             ) from None
         return row if 0 <= row < self.n and row == (one if not isinstance(one, str) else row) else None
 
 
-class Unknown:
-    """Refuses ids that no row has, or counts them."""
+class UnknownIds:
+    """Refuse or count ids that no row has."""
 
     def __init__(self, missing: str) -> None:
-        if missing not in ("error", "skip"):
-            raise ValueError(f"missing must be 'error' or 'skip', got {missing!r}")
+        check_choice(missing, "missing", ("error", "skip"))
         self.n, self._refuses = 0, missing == "error"
         self._n_known = 0
-        self._latest: tuple[Rows, Any] | None = None
+        self._latest: tuple[IdRows, Any] | None = None
 
-    def row(self, rows: Rows, one: Any, where: str) -> int | None:
-        """Give the row of an id; None when there is none and that is allowed."""
+    def row(self, rows: IdRows, one: Any, where: str) -> int | None:
+        """Return the row of an id, None if it is unknown and unknown ids are skipped."""
         row = rows.find(one)
         self._n_known += row is not None
         if row is None:
             if self._refuses:
-                raise ValueError(f"{where}: {one!r} is not among {rows.name}; missing='skip' leaves such ids out")
+                raise ValueError(f"{where}: {one!r} is not in {rows.name}; missing='skip' skips unknown ids")
             self.n += 1
             self._latest = rows, one
         return row
 
     def check(self) -> None:
-        """Refuse to leave out everything: then ids are of another kind, and not gone."""
+        """Raise an error if all ids were unknown: then they most likely have another type."""
         if self._latest is not None and not self._n_known:
             rows, one = self._latest
             raise ValueError(
-                f"no id is among {rows.name}: there is {one!r}, a {type(one).__name__}, but rows have ids such as "
-                f"{rows.example!r}"
+                f"no id is in {rows.name}: got {one!r} ({type(one).__name__}), but rows have ids such as "
+                f"{rows.example!r} ({type(rows.example).__name__})"
             )
 
 
-def is_list_of(item: Any, length: int) -> bool:
-    """Tell a tuple, a list or a row of an array with so many parts."""
-    return isinstance(item, list | tuple | np.ndarray) and len(item) == length
+def sample_negatives(pairs: Rows, n_objects: int, n_each: int, generator: np.random.Generator) -> tuple[Rows, Rows]:
+    """Return triplets with negatives sampled from all objects, and the index of the pair of each.
 
-
-def drawn_from_all(
-    pairs: Numbers, n_objects: int, n_each: int, generator: np.random.Generator
-) -> tuple[Numbers, Numbers]:
-    """Give triplets with other objects from all of the collection, and which of the pairs each comes from.
-
-    Pairs are rows (query, preferred object), and each gets `n_each`. What a query prefers in one of them is never its
-    other object. Where that leaves hardly any object, some are left out.
+    `pairs` has rows (query, preferred object); each gets `n_each` triplets. An object that the query prefers in any
+    pair is never its negative. Triplets without a valid negative are dropped.
     """
     of_pair = np.repeat(np.arange(len(pairs)), n_each)
     query, good = pairs[of_pair].T
     keys = np.unique(pairs[:, 0] * n_objects + pairs[:, 1])
 
-    def is_wrong(at: Numbers, other: Numbers) -> NDArray[np.bool_]:
+    def is_invalid(at: Rows, other: Rows) -> NDArray[np.bool_]:
         return _is_in(query[at] * n_objects + other, keys)
 
-    other, kept = drawn_unless(is_wrong, len(query), n_objects, generator)
-    return np.column_stack([query, good, other])[kept], of_pair[kept]
+    other, found = sample_unless(is_invalid, len(query), n_objects, generator)
+    return np.column_stack([query, good, other])[found], of_pair[found]
 
 
-def drawn_unless(
-    is_wrong: Callable[[Numbers, Numbers], NDArray[np.bool_]], n: int, n_objects: int, generator: np.random.Generator
-) -> tuple[Numbers, NDArray[np.bool_]]:
-    """Draw an object for each of n places, again where it is wrong; tell where one was found.
-
-    `is_wrong` tells it of places and the objects drawn for them.
-    """
-    drawn, wrong = np.empty(n, dtype=np.int64), np.arange(n)
-    for _ in range(_MOST_DRAWS):
-        if not len(wrong):
+def sample_unless(
+    is_invalid: Callable[[Rows, Rows], NDArray[np.bool_]], n: int, n_objects: int, generator: np.random.Generator
+) -> tuple[Rows, NDArray[np.bool_]]:
+    """Sample n objects, again where `is_invalid(indices, objects)`; return them and which are valid."""
+    sampled, invalid = np.empty(n, dtype=np.int64), np.arange(n)
+    for _ in range(_MAX_ATTEMPTS):
+        if not len(invalid):
             break
-        drawn[wrong] = generator.integers(n_objects, size=len(wrong))
-        wrong = wrong[is_wrong(wrong, drawn[wrong])]
+        sampled[invalid] = generator.integers(n_objects, size=len(invalid))
+        invalid = invalid[is_invalid(invalid, sampled[invalid])]
     found = np.ones(n, dtype=np.bool_)
-    found[wrong] = False
-    return drawn, found
+    found[invalid] = False
+    return sampled, found
 
 
-def count_duplicates(triplets: Numbers) -> int:
-    """Tell how many triplets had been there before."""
+def count_duplicates(triplets: Rows) -> int:
+    """Count triplets that occurred before."""
     return len(triplets) - len(np.unique(triplets, axis=0))
 
 
-def count_contradictions(triplets: Numbers) -> int:
-    """Tell how many pairs of objects were judged both ways for a query."""
-    once = np.unique(triplets, axis=0)
-    unordered = np.column_stack([once[:, 0], np.sort(once[:, 1:], axis=1)])
-    return len(once) - len(np.unique(unordered, axis=0))
+def count_contradictions(triplets: Rows) -> int:
+    """Count pairs of objects that were judged both ways for a query."""
+    unique = np.unique(triplets, axis=0)
+    unordered = np.column_stack([unique[:, 0], np.sort(unique[:, 1:], axis=1)])
+    return len(unique) - len(np.unique(unordered, axis=0))
 
 
-def as_triplets(found: Iterable[tuple[int, int, int]]) -> Numbers:
-    """Give an array of triplets, also when there are none."""
-    return np.array(list(found), dtype=np.int64).reshape(-1, 3)
+def as_triplets(rows: Iterable[tuple[int, int, int]]) -> Rows:
+    """Return an array of shape (N, 3), also for N = 0."""
+    return np.array(list(rows), dtype=np.int64).reshape(-1, 3)
 
 
-def _is_in(keys: Numbers, known: Numbers) -> NDArray[np.bool_]:
-    """Tell which keys are among the known ones, which are sorted."""
+def _is_in(keys: Rows, known: Rows) -> NDArray[np.bool_]:
+    """Return which keys are in `known`, which is sorted."""
     if not len(known):
         return np.zeros(len(keys), dtype=np.bool_)
     return np.asarray(known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys)

@@ -1,11 +1,10 @@
-"""Triplets from class labels: an object of the query's class is better than an object of another class.
+"""Triplets from class labels: objects of the query's class are preferred over objects of other classes.
 
-The paper does not say how it draws its triplets. Here the query is uniform over the rows that can be one.
-Given the query, the preferred object is uniform over the other rows of its class, and the other object is
-uniform over all rows of the other classes, so that a large class gives more of them than a small one. The
-draws are exactly uniform, not nearly so: with the objects sorted by class, a class is a block, the preferred
-object is an offset in the block that skips the query's own place, and the other object is a place that skips
-the block.
+The paper does not specify how triplets are sampled. Here the query is uniform over the rows that have a valid triplet.
+Given the query, the preferred object is uniform over the other rows of its class, and the other object is uniform over
+all rows of the other classes. Sampling is exactly uniform: with the objects sorted by class, a class is a block, the
+preferred object is an offset in the block that skips the query's own position, and the other object is a position
+outside the block.
 """
 
 from collections.abc import Iterator
@@ -16,29 +15,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._utils.checks import check_fits_in_memory, check_integer, check_labels, class_indices, random_generator
 
-# A part of the contract: other chunks would give other triplets for the same seed.
+# Part of the contract: another chunk size would change the triplets of a seed.
 CHUNK = 2**18
 
 
 class LabelSampler:
-    """Draws triplets from labels, as many as are asked for and whenever they are.
+    """Sample triplets from labels, in as many calls as needed.
 
     Parameters
     ----------
     y : sequence of labels, one for each query
-        Anything that sorts: numbers, strings, bools. Without `y_objects` the queries are the objects too, and
-        a query is never its own preferred object: a row that is alone in its class is never a query, but it
-        may be the other object of one.
+        Sortable: numbers, strings, bools. Without `y_objects` the queries are the objects, and a query is never its own
+        preferred object: the only row of a class is never a query, but may be the other object.
     y_objects : sequence of labels, one for each object, optional
-        Labels of a separate set of objects, in the same classes. A row of `y` is a query when its class has
-        an object and another class has one too.
+        Labels of a separate set of objects, in the same classes. A row of `y` is a query if its class and another
+        class have an object.
 
     Examples
     --------
     >>> import numpy as np
     >>> from aromatch.triplets import LabelSampler
     >>> sampler = LabelSampler(["cat", "dog"], y_objects=["dog", "cat", "cow"])
-    >>> triplets = sampler.draw(1000, np.random.default_rng(0))
+    >>> triplets = sampler.sample(1000, np.random.default_rng(0))
     >>> np.unique(triplets, axis=0)
     array([[0, 1, 0],
            [0, 1, 2],
@@ -54,31 +52,31 @@ class LabelSampler:
         self._counts = np.bincount(object_classes, minlength=int(classes.max(initial=-1)) + 1)
         self._starts = np.cumsum(self._counts) - self._counts
         self._order = np.argsort(object_classes, kind="stable")
-        self._place_in_class: NDArray[np.int64] | None = None
+        self._position_in_class: NDArray[np.int64] | None = None
         if objects is None:
-            self._place_in_class = np.empty_like(self._order)
-            self._place_in_class[self._order] = np.arange(len(classes)) - self._starts[classes[self._order]]
+            self._position_in_class = np.empty_like(self._order)
+            self._position_in_class[self._order] = np.arange(len(classes)) - self._starts[classes[self._order]]
         n_preferred = self._counts[classes] - (objects is None)
         n_others = len(object_classes) - self._counts[classes]
         self._queries = np.flatnonzero((n_preferred > 0) & (n_others > 0))
         if not len(self._queries):
             raise ValueError(_why_no_query(labels, objects))
 
-    def draw(self, n: int, generator: np.random.Generator) -> NDArray[np.int64]:
-        """Draw `n` independent triplets.
+    def sample(self, n: int, generator: np.random.Generator) -> NDArray[np.int64]:
+        """Sample `n` independent triplets.
 
         Parameters
         ----------
         n : int
-            How many.
+            Number of triplets.
         generator : numpy.random.Generator
-            Where the randomness comes from; it moves on, so that the next call draws new triplets.
+            Source of randomness; advanced by every call.
 
         Returns
         -------
         triplets : int64 array of shape (n, 3)
             Row of the query in `y`, row of the preferred object and row of the other object in `y_objects`
-            (in `y` where there is none).
+            (in `y` without `y_objects`).
         """
         n = check_integer(n, "n", at_least=0)
         triplets = np.empty((n, 3), dtype=np.int64)
@@ -86,11 +84,11 @@ class LabelSampler:
         classes = self._classes[queries]
         start, count = self._starts[classes], self._counts[classes]
 
-        if self._place_in_class is None:
+        if self._position_in_class is None:
             preferred = generator.integers(0, count)
         else:
             preferred = generator.integers(0, count - 1)
-            preferred += preferred >= self._place_in_class[queries]
+            preferred += preferred >= self._position_in_class[queries]
         others = generator.integers(0, len(self._order) - count)
         others += np.where(others >= start, count, 0)
 
@@ -103,24 +101,23 @@ class LabelSampler:
 def from_labels(
     y: ArrayLike, n: int, random_state: Any = None, y_objects: ArrayLike | None = None
 ) -> NDArray[np.int64]:
-    """Draw `n` triplets from class labels.
+    """Sample `n` triplets from class labels.
 
-    The query is uniform over the rows that can be one, the preferred object is uniform over its class without
-    the query itself, and the other object is uniform over all rows of other classes. Triplets are
-    independent, so that the same one may come twice.
+    The query is uniform over the rows that have a valid triplet, the preferred object is uniform over its class without
+    the query itself, and the other object is uniform over all rows of other classes. Triplets are independent and may
+    repeat.
 
     Parameters
     ----------
     y : sequence of labels, one for each query
-        Anything that sorts: numbers, strings, bools. A row that is alone in its class is never a query, but
-        it may be the other object of one.
+        Sortable: numbers, strings, bools. The only row of a class is never a query, but may be the other object.
     n : int
-        How many triplets.
+        Number of triplets.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        The same number gives the same triplets.
+        Random seed.
     y_objects : sequence of labels, one for each object, optional
-        When the objects are not the queries: the labels of the objects, in the same classes as `y`. A row of
-        `y` whose class has no object is never a query.
+        Labels of the objects, if these are not the queries, in the same classes as `y`. A row of `y` whose class has no
+        object is never a query.
 
     Returns
     -------
@@ -129,7 +126,7 @@ def from_labels(
 
     See Also
     --------
-    stream_from_labels : the same triplets, a chunk at a time.
+    stream_from_labels : the same triplets in chunks.
 
     Examples
     --------
@@ -157,26 +154,25 @@ def from_labels(
 def stream_from_labels(
     y: ArrayLike, n: int, random_state: Any = None, y_objects: ArrayLike | None = None
 ) -> Iterator[NDArray[np.int64]]:
-    """Draw the triplets of `from_labels` a chunk at a time, without all of them in memory at once.
+    """Sample the triplets of `from_labels` in chunks, so that they need not fit in memory.
 
-    The parameters are those of `from_labels`, and they are checked by the call, before the first chunk is
-    asked for.
+    The parameters are those of `from_labels`. They are checked by the call, before the first chunk is sampled.
 
     Parameters
     ----------
     y : sequence of labels, one for each query
-        Anything that sorts.
+        Sortable: numbers, strings, bools.
     n : int
-        How many triplets in all.
+        Total number of triplets.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        The same number gives the same triplets.
+        Random seed.
     y_objects : sequence of labels, one for each object, optional
-        When the objects are not the queries: the labels of the objects.
+        Labels of the objects, if these are not the queries.
 
     Yields
     ------
     chunk : int64 array of shape (up to 262,144, 3)
-        The chunks, one after the other, are the rows of `from_labels`, to the bit. No chunk when `n` is 0.
+        Concatenated, the chunks equal the result of `from_labels`. No chunk if `n` is 0.
 
     Examples
     --------
@@ -192,11 +188,11 @@ def stream_from_labels(
     n = check_integer(n, "n", at_least=0)
     sampler = LabelSampler(y, y_objects)
     generator = random_generator(random_state)
-    return (sampler.draw(min(CHUNK, n - start), generator) for start in range(0, n, CHUNK))
+    return (sampler.sample(min(CHUNK, n - start), generator) for start in range(0, n, CHUNK))
 
 
 def _why_no_query(labels: NDArray[Any], object_labels: NDArray[Any] | None) -> str:
-    """Say what keeps every row from being a query."""
+    """Return why no row has a valid triplet."""
     if not len(labels):
         return "y is empty, expected labels of at least two classes"
     if object_labels is not None and not len(object_labels):

@@ -1,13 +1,13 @@
-"""Triplets from relevance judgements, graded or not, as TREC and BEIR write them.
+"""Triplets from relevance judgements, graded or not, in the formats of TREC and BEIR.
 
-An object with a higher grade is better for the query than one with a lower grade, when the first is relevant. What was
-not judged is taken to be not relevant: judged collections leave out most of what is not. Other objects come from the
-judged ones, which are hard, and from the whole collection: who learns from hard ones alone forgets what is easy.
+An object is preferred over objects with a lower grade if its own grade is relevant. Objects without a judgement count
+as not relevant: judged collections leave out most objects that are not. Negatives are judged objects, which are hard,
+and objects sampled from the whole collection: learning from hard negatives alone degrades the easy comparisons.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 
 from .._utils.checks import check_integer, check_number, random_generator
-from ._comparisons import Comparisons, Report, Rows, Unknown, as_triplets, drawn_from_all, is_list_of
+from ..io.logs import is_sequence
+from ._comparisons import Comparisons, IdRows, Report, UnknownIds, as_triplets, sample_negatives
 
 
 def from_qrels(
     qrels: str | PathLike[str] | Mapping[Any, Mapping[Any, float]] | Iterable[tuple[Any, Any, float]],
-    query_ids: Sequence[Hashable] | int,
-    object_ids: Sequence[Hashable] | int,
+    query_ids: Sequence[int] | Sequence[str] | int,
+    object_ids: Sequence[int] | Sequence[str] | int,
     *,
     n_judged: int = 5,
-    n_drawn: int = 5,
-    relevant: float = 1,
+    n_sampled: int = 5,
+    min_grade: float = 1,
     missing: str = "error",
     random_state: Any = None,
 ) -> Comparisons:
@@ -34,57 +35,57 @@ def from_qrels(
     Parameters
     ----------
     qrels : path, mapping or iterable
-        A file with lines ``query iteration object grade`` (TREC) or ``query<tab>object<tab>grade`` with or without a
-        line of names (BEIR); ``{query: {object: grade}}``; or tuples (query, object, grade). Higher grades are better.
-    query_ids, object_ids : sequences of ids, or numbers of rows
-        The id of every row of Q, and of P, as `qrels` names them. With a number of rows, ids are row numbers.
+        A file with lines ``query iteration object grade`` (TREC) or ``query<tab>object<tab>grade`` with or without
+        column names (BEIR); ``{query: {object: grade}}``; or tuples (query, object, grade). Higher grades are better.
+    query_ids, object_ids : sequences of int or str, or int
+        The id of every row of Q and of P, as they appear in `qrels`. With a number of rows, ids are row indices.
     n_judged : int, default 5
-        For each relevant object, so many triplets at most with an object that was judged lower.
-    n_drawn : int, default 5
-        For each relevant object, so many triplets with an object from the whole collection that is not known to be
+        Maximum number of triplets per relevant object with an object of a lower grade.
+    n_sampled : int, default 5
+        Number of triplets per relevant object with a negative sampled from all objects that are not known to be
         relevant.
-    relevant : float, default 1
-        The lowest grade that is relevant.
+    min_grade : float, default 1
+        Lowest relevant grade.
     missing : {"error", "skip"}, default "error"
-        What to do with ids that no row has.
+        Whether unknown ids raise an error or are skipped.
     random_state : None, int, Generator or RandomState
-        The same number gives the same triplets.
+        Random seed.
 
     Returns
     -------
     Comparisons
-        `triplets` and `sample_weight` for `fit_triplets`, and a `report` that counts what was found.
+        `triplets` and `sample_weight` for `fit_triplets`, and a `report` of counts.
 
     Examples
     --------
     >>> from aromatch.triplets import from_qrels
-    >>> found = from_qrels({"q1": {"a": 2, "b": 1, "c": 0}}, ["q1"], ["a", "b", "c", "d"], n_drawn=0, random_state=0)
+    >>> found = from_qrels({"q1": {"a": 2, "b": 1, "c": 0}}, ["q1"], ["a", "b", "c", "d"], n_sampled=0, random_state=0)
     >>> found.triplets
     array([[0, 0, 1],
            [0, 0, 2],
            [0, 1, 2]])
     >>> print(found.report)
-    read 3, judged 3, drawn 0, unknown 0, duplicates 0, contradictions 0, given_up 0
+    read 3, judged 3, sampled 0, unknown 0, duplicates 0, contradictions 0, dropped 0
     """
     check_integer(n_judged, "n_judged", at_least=0)
-    check_integer(n_drawn, "n_drawn", at_least=0)
-    lowest = check_number(relevant, "relevant")
+    check_integer(n_sampled, "n_sampled", at_least=0)
+    lowest = check_number(min_grade, "min_grade")
     generator = random_generator(random_state)
-    queries, objects, unknown = Rows(query_ids, "query_ids"), Rows(object_ids, "object_ids"), Unknown(missing)
+    queries, objects, unknown = IdRows(query_ids, "query_ids"), IdRows(object_ids, "object_ids"), UnknownIds(missing)
     grades: dict[int, dict[int, float]] = {}
-    n_read = n_twice = n_both_ways = 0
-    for where, query, one, grade in judgements(qrels):
+    n_read = n_duplicates = n_contradictions = 0
+    for where, query, one, grade in read_qrels(qrels):
         n_read += 1
         row, column = unknown.row(queries, query, where), unknown.row(objects, one, where)
         if row is None or column is None:
             continue
         of_query = grades.setdefault(row, {})
-        n_twice += column in of_query
-        n_both_ways += column in of_query and of_query[column] != grade
+        n_duplicates += column in of_query
+        n_contradictions += column in of_query and of_query[column] != grade
         of_query[column] = grade
     unknown.check()
     judged: list[tuple[int, int, int]] = []
-    asked: list[tuple[int, int]] = []
+    relevant: list[tuple[int, int]] = []
     of_judged: list[int] = []
     for row, of_query in grades.items():
         names, values = np.array(list(of_query)), np.array(list(of_query.values()))
@@ -93,19 +94,19 @@ def from_qrels(
             if len(lower) > n_judged:
                 lower = np.sort(generator.choice(lower, n_judged, replace=False))
             judged += [(row, names[good], other) for other in lower]
-            of_judged += [len(asked)] * len(lower)
-            asked.append((row, names[good]))
-    triplets, pairs = as_triplets(judged), np.array(asked, dtype=np.int64).reshape(-1, 2)
-    drawn, of_drawn = drawn_from_all(pairs, objects.n, n_drawn, generator)
-    n_given_up = n_drawn * len(pairs) - len(drawn)
-    report = Report(n_read, len(triplets), len(drawn), unknown.n, n_twice, n_both_ways, n_given_up)
-    # Both kinds of a relevant object together: who learns one kind after the other forgets the first.
-    order = np.argsort(np.concatenate([np.array(of_judged, dtype=np.int64), of_drawn]), kind="stable")
-    return Comparisons(np.concatenate([triplets, drawn])[order], np.ones(len(order)), report)
+            of_judged += [len(relevant)] * len(lower)
+            relevant.append((row, names[good]))
+    triplets, pairs = as_triplets(judged), np.array(relevant, dtype=np.int64).reshape(-1, 2)
+    sampled, of_sampled = sample_negatives(pairs, objects.n, n_sampled, generator)
+    n_dropped = n_sampled * len(pairs) - len(sampled)
+    report = Report(n_read, len(triplets), len(sampled), unknown.n, n_duplicates, n_contradictions, n_dropped)
+    # Judged and sampled negatives of a relevant object together: an online learner forgets what came long before.
+    order = np.argsort(np.concatenate([np.array(of_judged, dtype=np.int64), of_sampled]), kind="stable")
+    return Comparisons(np.concatenate([triplets, sampled])[order], np.ones(len(order)), report)
 
 
-def judgements(qrels: Any) -> Iterable[tuple[str, Any, Any, float]]:
-    """Give where each judgement stands, its query, its object and its grade."""
+def read_qrels(qrels: Any) -> Iterable[tuple[str, Any, Any, float]]:
+    """Iterate over judgements: file and line, query, object, grade."""
     if isinstance(qrels, str | PathLike):
         yield from _lines(Path(qrels))
     elif isinstance(qrels, Mapping):
@@ -118,14 +119,14 @@ def judgements(qrels: Any) -> Iterable[tuple[str, Any, Any, float]]:
     else:
         for number, judgement in enumerate(qrels):
             where = f"qrels, item {number}"
-            if not is_list_of(judgement, 3):
+            if not is_sequence(judgement, 3):
                 raise TypeError(f"{where} must be (query, object, grade), got {judgement!r}")
             query, one, grade = judgement.tolist() if isinstance(judgement, np.ndarray) else judgement
             yield where, query, one, check_number(grade, f"the grade of {where}")
 
 
 def _lines(path: Path) -> Iterable[tuple[str, Any, Any, float]]:
-    """Read a file; a grade that is no number is forgiven in a first line, which may hold names."""
+    """Read a TREC or BEIR file; a first line whose grade is not a number contains column names."""
     with path.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, start=1):
             text = line.strip("\r\n")

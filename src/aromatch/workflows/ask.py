@@ -1,7 +1,9 @@
-"""Ask people, or a program, for comparisons that are worth knowing, and learn the answers.
+"""Ask people or a program for comparisons, and learn the answers.
 
-Every answer is written to a log at once, before it is learned. The log is a file of triplets that `train` takes, and
-replayed on the model that it began with it gives the same model, to the bit.
+Candidates are pairs of objects near the top of a query's ranking; `suggest_comparisons` selects the one with the
+smallest margin relative to its standard deviation (docs/studies.md compares selection rules). Every answer is appended
+to a log before it is learned. The log is a triplet file for `train`; replayed on the initial model it gives a
+bit-identical model.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from time import time
 from typing import Any, NamedTuple
@@ -18,20 +21,26 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from .._utils.checks import check_integer
+from .._utils.nearest import top_k
 from .._utils.rows import Matrix
 from ..io.items import Items, read_items
 from ..io.records import Record, records
-from ..learners import DiagonalAROMA, MomentAROMA
-from .bundle import Trained
-from .questions import Triplet, worth_asking
+from ..learners import DiagonalAROMA
+from ..search import suggest_comparisons
+from .bundle import read_bundle
 from .search import read_objects
+from .supervision import TRIPLET
 
-PERSON, JUDGE = "person", "judge"
-_MARGINS_LOOKED_AT = 2_000
+Triplet = tuple[int, int, int]
+
+PERSON, PROGRAM = "person", "judge"
+# Sampled queries, and objects at the top of their rankings, from which comparisons are selected.
+_N_QUERIES, _N_TOP = 32, 6
+_N_MARGINS = 2_000
 
 
-class Thing(NamedTuple):
-    """A query or an object, to be shown."""
+class Shown(NamedTuple):
+    """A query or an object in a question."""
 
     id: str
     text: str | None
@@ -40,116 +49,132 @@ class Thing(NamedTuple):
 class Question(NamedTuple):
     """A comparison: which of two objects is better for a query."""
 
-    query: Thing
-    first: Thing
-    second: Thing
+    query: Shown
+    first: Shown
+    second: Shown
     number: int
     """From 1."""
 
 
-# Takes a question; gives 1, 2, or 0 for neither. Raises EOFError when there are to be no more.
+# Takes a question and returns 1, 2, or 0 for neither; raises EOFError to end the session.
 Answerer = Callable[[Question], int]
 
 
 @dataclass(frozen=True, slots=True)
 class AskReport:
-    """What came of it."""
+    """The result of `ask` or `replay`."""
 
     model: str
-    """Where the model was written."""
+    """The model file that was written."""
     log: str
     n_asked: int
     n_learned: int
     n_skipped: int
-    n_surprises: int
-    """Answers that were not what the model thought."""
+    n_mispredicted: int
+    """Answers that the model had predicted wrongly."""
     n_compared: int
-    """People's answers that a judge was asked for too."""
+    """Answers of people that the program was asked for as well."""
     n_disagreed: int
-    """Those that it answered in another way."""
+    """Answers of the program that differ from those of people."""
     seed: int
     notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as JSON knows it."""
+        """Return the report as JSON types."""
         return asdict(self)
 
 
 class _Session:
-    """A model with rows to ask about."""
-
-    def __init__(self, path: str, data: str | None, queries: str | None) -> None:
-        self.trained = Trained.load(path)
-        model: Any = self.trained.model
-        if not hasattr(model, "learn_one") or not hasattr(model, "margin_std"):
-            raise ValueError(
-                f"{path} holds a {type(model).__name__}, which does not know how sure it is: "
-                "train with --learner moment, diagonal or factored to ask"
-            )
-        self.objects = read_objects(self.trained, data)
-        source = queries if queries is not None or data is not None else self.trained.about.get("queries")
-        self.asking: Items | None = None if source is None else read_items(source, width=self.trained.queries.width)
-        self.P: Matrix = self.trained.objects.rows(self.objects)
-        self.Q: Matrix = self.P if self.asking is None else self.trained.queries.rows(self.asking)
-        if self.P.shape[0] < 2 + (self.asking is None):
-            raise ValueError(
-                f"{self.objects.source} has {len(self.objects)} objects, too few to compare two for a query"
-            )
-        self.notes: list[str] = []
-        if isinstance(model, MomentAROMA):
-            self.trained.model = model = one_at_a_time(model, self.Q, self.P)
-            self.notes.append(
-                "answers are learned one at a time, by a DiagonalAROMA that begins with what moment found"
-            )
-        self.model = model
-        self._rows = [{one: row for row, one in enumerate(items.ids)} for items in (self.who_asks, self.objects)]
-
-    @property
-    def who_asks(self) -> Items:
-        return self.objects if self.asking is None else self.asking
-
-    def question(self, triplet: Triplet, number: int) -> Question:
-        sides = (self.who_asks, self.objects, self.objects)
-        things = [
-            Thing(items.ids[row], None if items.texts is None else items.texts[row])
-            for items, row in zip(sides, triplet, strict=True)
-        ]
-        return Question(things[0], things[1], things[2], number)
-
-    def rows(self, ids: tuple[str, str, str], where: str) -> Triplet:
-        found = []
-        for one, rows in zip(ids, (self._rows[0], self._rows[1], self._rows[1]), strict=True):
-            if one not in rows:
-                raise ValueError(f"{where}: nothing has the id {one!r}")
-            found.append(rows[one])
-        return found[0], found[1], found[2]
-
-    def learn(self, query: int, better: int, worse: int) -> bool:
-        """Learn a judgement; tell whether the model had thought otherwise."""
-        told = self.model.learn_one(self.Q[[query]], self.P[[better]], self.P[[worse]])
-        return bool(told.margin <= 0)
-
-    def save(self, path: str) -> None:
-        about = self.trained.about
-        about["n_answers"] = int(about.get("n_answers", 0)) + self.n_learned
-        self.trained.save(path)
+    """A model with the rows to ask about."""
 
     n_learned = 0
 
+    def __init__(self, path: str, data: str | None, queries: str | None) -> None:
+        self.trained = read_bundle(path)
+        self.notes: list[str] = []
+        self.objects = read_objects(self.trained, data)
+        source = queries if queries is not None or data is not None else self.trained.metadata.get("queries")
+        self.queries: Items | None = None if source is None else read_items(source, width=self.trained.queries.width)
+        self.asking = self.objects if self.queries is None else self.queries
+        self.P: Matrix = self.trained.objects.rows(self.objects)
+        self.Q: Matrix = self.P if self.queries is None else self.trained.queries.rows(self.queries)
+        if self.P.shape[0] < 2 + (self.queries is None):
+            raise ValueError(f"{self.objects.source} has {len(self.objects)} objects, too few for a comparison")
+        model = self.trained.model
+        if hasattr(model, "finalized"):
+            self.trained.model = model = as_online(model, self.Q, self.P)
+            self.notes.append("the closed form was converted to a DiagonalAROMA, which learns single answers")
+        elif not hasattr(model, "learn_one"):
+            raise ValueError(
+                f"{path} contains a {type(model).__name__}, which cannot learn single answers: "
+                "train with --learner diagonal, factored, oasis or moment"
+            )
+        self.model: Any = model
+        self._row_of = [{one: row for row, one in enumerate(items.ids)} for items in (self.asking, self.objects)]
 
-def one_at_a_time(model: MomentAROMA, Q: Matrix, P: Matrix) -> DiagonalAROMA:
-    """Give an online learner that begins with what a closed form has found.
+    def question(self, triplet: Triplet, number: int) -> Question:
+        sides = (self.asking, self.objects, self.objects)
+        shown = [
+            Shown(items.ids[row], None if items.texts is None else items.texts[row])
+            for items, row in zip(sides, triplet, strict=True)
+        ]
+        return Question(shown[0], shown[1], shown[2], number)
 
-    Its lam is right for what all judgements say on average. A single one more, of words that hardly any other has, is
-    multiplied with the inverse of next to nothing, and rankings get worse with every answer. Learned online from the
-    same W they do not. Margins of 1 are what online learners aim at, so W is scaled until that is what margins are.
+    def rows(self, one: Record) -> Triplet:
+        """Return the rows of an answer in the log."""
+        missing = [name for name in TRIPLET if not isinstance(one.values.get(name), str)]
+        if missing:
+            raise ValueError(f"{one.where} has no {missing[0]!r}, expected the log of `aromatch ask`")
+        of_objects = self._row_of[1]
+        ids = [one.values[name] for name in TRIPLET]
+        found = [rows.get(each) for each, rows in zip(ids, (self._row_of[0], of_objects, of_objects), strict=True)]
+        if None in found:
+            raise ValueError(f"{one.where}: unknown id {ids[found.index(None)]!r}")
+        return tuple(found)  # type: ignore[return-value]
+
+    def next_comparison(self, asked: set[Triplet], generator: np.random.Generator) -> Triplet | None:
+        """Return the most informative comparison that was not asked yet, the object ranked higher first."""
+        is_own, n_queries = self.queries is None, self.Q.shape[0]
+        for rows in np.array_split(generator.permutation(n_queries), max(1, n_queries // _N_QUERIES)):
+            scores = self.model.similarity(self.Q[rows], self.P)
+            if is_own:
+                scores[np.arange(len(rows)), rows] = -np.inf
+            top = top_k(scores, min(_N_TOP, self.P.shape[0] - is_own)).indices
+            candidates = [
+                (row, first, second)
+                for row, ranked in zip(rows.tolist(), top.tolist(), strict=True)
+                for first, second in combinations(ranked, 2)
+                if (row, first, second) not in asked and (row, second, first) not in asked
+            ]
+            if candidates:
+                best = suggest_comparisons(self.model, candidates, self.Q, None if is_own else self.P)
+                return candidates[int(best[0])]
+        return None
+
+    def learn(self, query: int, better: int, worse: int) -> bool:
+        """Learn an answer; return whether the model had predicted it wrongly."""
+        result = self.model.learn_one(self.Q[[query]], self.P[[better]], self.P[[worse]])
+        self.n_learned += 1
+        return bool(result.margin <= 0)
+
+    def save(self, path: str) -> None:
+        metadata = self.trained.metadata
+        metadata["n_answers"] = int(metadata.get("n_answers", 0)) + self.n_learned
+        self.trained.save(path)
+
+
+def as_online(model: Any, Q: Matrix, P: Matrix) -> DiagonalAROMA:
+    """Return an online learner that starts from the W of a closed form.
+
+    The regularization of a closed form is right for all triplets on average, but a single answer about rare features
+    would be multiplied by the inverse of almost nothing, and rankings would degrade with every answer. W is scaled to
+    margins of about 1, which online learners aim at.
     """
-    drawn = np.random.default_rng(0)
-    sides = (Q.shape[0], P.shape[0], P.shape[0])
-    some = np.column_stack([drawn.integers(n, size=_MARGINS_LOOKED_AT) for n in sides])
-    typical = float(np.sqrt(np.mean(model.margins(some, Q, P) ** 2)))
-    begun = DiagonalAROMA(init=model.W_ / typical if typical > 0 else model.W_)
-    return begun.fit_triplets(some[:0], Q, P)
+    generator = np.random.default_rng(0)
+    sizes = (Q.shape[0], P.shape[0], P.shape[0])
+    triplets = np.column_stack([generator.integers(n, size=_N_MARGINS) for n in sizes])
+    scale = float(np.sqrt(np.mean(model.margins(triplets, Q, P) ** 2)))
+    return DiagonalAROMA(init=model.W_ / scale if scale > 0 else model.W_).fit_triplets(triplets[:0], Q, P)
 
 
 def ask(
@@ -164,113 +189,102 @@ def ask(
     output: str | None = None,
     seed: int = 0,
 ) -> AskReport:
-    """Ask for comparisons, and learn the answers.
+    """Ask for comparisons and learn the answers.
 
     Parameters
     ----------
     path : path
-        Of the model file.
-    answer : function
-        Takes a question; gives 1, 2 or 0 for neither, or raises EOFError to end.
+        The model file.
+    answer : callable
+        Takes a question and returns 1, 2 or 0 for neither; raises EOFError to end the session.
     n : int, default 10
-        How many comparisons to ask.
+        Number of comparisons.
     by : {"person", "judge"}
-        Who answers. A judge is first asked what people have answered in the log, to see whether both agree; nothing is
-        learned from that.
+        Who answers. A program ("judge") is asked first for comparisons that people have answered in the log, to count
+        how often both agree; these are not learned.
     data, queries : paths, optional
-        What the model was learned on, when they are not given.
+        By default those that the model was trained on.
     log : path, optional
-        Where answers are written to, at the end; the model file with ``.answers.jsonl`` when it is not given.
+        File to append the answers to; by default the model file with ``.answers.jsonl``.
     output : path, optional
-        Where the model is written to; in place of the old one when it is not given.
+        The model file to write; by default the old one is replaced.
     seed : int, default 0
-        Draws queries that are looked at.
+        Random seed.
     """
     check_integer(n, "-n", at_least=1)
     check_integer(seed, "--seed", at_least=0)
     session, target = _Session(path, data, queries), output or path
     log = log or f"{path}.answers.jsonl"
-    answered = _answers(log) if os.path.exists(log) else []
-    people = [one for one in answered if one.values.get("by") == PERSON]
-    n_asked = n_skipped = n_surprises = n_compared = n_disagreed = 0
-    asked: set[Triplet] = {session.rows(_ids(one), one.where) for one in answered}
+    answered = [one for one in _lines(log) if _is_answer(one)] if os.path.exists(log) else []
+    of_people = [one for one in answered if one.values.get("by") == PERSON]
+    asked = {session.rows(one) for one in answered}
+    n_asked = n_skipped = n_mispredicted = n_compared = n_disagreed = 0
     with threadpool_limits(1), open(log, "a", encoding="utf-8") as file:
 
-        def note(**values: Any) -> None:
+        def write(**values: Any) -> None:
             file.write(json.dumps({**values, "time": time()}, ensure_ascii=False) + "\n")
             file.flush()
 
-        note(session=session.model.n_triplets_seen_, model=path, seed=seed, by=by)
+        write(session=session.model.n_triplets_seen_, model=path, seed=seed, by=by)
         try:
-            for one in people[:n] if by == JUDGE else []:
-                triplet = session.rows(_ids(one), one.where)
-                choice = answer(session.question(triplet, n_compared + 1))
+            for one in of_people[:n] if by == PROGRAM else []:
+                choice = answer(session.question(session.rows(one), n_compared + 1))
                 n_compared += choice != 0
-                n_disagreed += choice == 2  # what people preferred was shown first
+                n_disagreed += choice == 2  # the object that people preferred is shown first
             for number in range(1, n + 1):
                 generator = np.random.default_rng([seed, number, session.model.n_triplets_seen_])
-                found = worth_asking(session.model, session.Q, session.P, asked, generator, own=session.asking is None)
+                found = session.next_comparison(asked, generator)
                 if found is None:
                     break
                 query, first, second = found
-                # Not always the model's favourite first: people, and programs, prefer what they see first.
-                if generator.random() < 0.5:
+                if generator.random() < 0.5:  # people and programs prefer what is shown first
                     first, second = second, first
                 asked.add((query, first, second))
                 question = session.question((query, first, second), number)
                 choice = answer(question)
                 n_asked += 1
-                shown = {"query": question.query.id, "first": question.first.id, "second": question.second.id}
                 if choice == 0:
                     n_skipped += 1
-                    note(skipped=True, **shown, by=by)
+                    ids = {"query": question.query.id, "first": question.first.id, "second": question.second.id}
+                    write(skipped=True, **ids, by=by)
                     continue
                 better, worse = (first, second) if choice == 1 else (second, first)
-                ids = session.objects.ids
-                note(query=question.query.id, better=ids[better], worse=ids[worse], by=by)
-                n_surprises += session.learn(query, better, worse)
-                session.n_learned += 1
+                ids = {"better": session.objects.ids[better], "worse": session.objects.ids[worse]}
+                write(query=question.query.id, **ids, by=by)
+                n_mispredicted += session.learn(query, better, worse)
         except EOFError:
             pass
         finally:
             if session.n_learned:
                 session.save(target)
-    notes = session.notes
-    if by == JUDGE and not people:
-        notes.append(f"no answers of people are in {log}, so that nobody can tell whether the judge agrees with them")
-    counts = n_asked, session.n_learned, n_skipped, n_surprises, n_compared, n_disagreed
-    return AskReport(target if session.n_learned else path, log, *counts, seed, notes)
+    if by == PROGRAM and not of_people:
+        session.notes.append(f"{log} has no answers of people to compare the program with")
+    counts = n_asked, session.n_learned, n_skipped, n_mispredicted, n_compared, n_disagreed
+    return AskReport(target if session.n_learned else path, log, *counts, seed, session.notes)
 
 
 def replay(path: str, log: str, output: str, *, data: str | None = None, queries: str | None = None) -> AskReport:
-    """Learn the answers of a log, on the model that it began with."""
+    """Learn the answers of a log on the model that it started from."""
     if not Path(log).is_file():
-        raise FileNotFoundError(f"{log} is not there, expected the log of `aromatch ask`")
+        raise FileNotFoundError(f"{log} does not exist, expected the log of `aromatch ask`")
     session = _Session(path, data, queries)
-    n_surprises = n_skipped = 0
+    n_mispredicted = n_skipped = 0
     with threadpool_limits(1):
-        for where, values in _lines(log):
-            if "session" in values:
-                _check_same_start(session, values["session"], where)
-            elif "skipped" in values:
-                n_skipped += 1
+        for one in _lines(log):
+            if "session" in one.values:
+                seen, expected = one.values["session"], session.model.n_triplets_seen_
+                if seen != expected:
+                    raise ValueError(
+                        f"{one.where}: the session started from a model with {seen} triplets, got {expected}; "
+                        "replay the log on the model that it started from"
+                    )
+            elif _is_answer(one):
+                n_mispredicted += session.learn(*session.rows(one))
             else:
-                n_surprises += session.learn(*session.rows(_ids(Record(where, values)), where))
-                session.n_learned += 1
+                n_skipped += 1
         session.save(output)
     n = session.n_learned
-    return AskReport(output, log, n + n_skipped, n, n_skipped, n_surprises, 0, 0, 0, session.notes)
-
-
-def _check_same_start(session: _Session, seen: Any, where: str) -> None:
-    mine = session.model.n_triplets_seen_
-    if seen != mine:
-        raise ValueError(
-            f"{where}: the log goes on from a model that had learned {seen:,} triplets, this one has learned {mine:,}; "
-            "replay it on the model that it began with"
-            if isinstance(seen, int)
-            else f"{where}: session must be a whole number, got {seen!r}"
-        )
+    return AskReport(output, log, n + n_skipped, n, n_skipped, n_mispredicted, 0, 0, 0, session.notes)
 
 
 def _lines(log: str) -> Iterator[Record]:
@@ -279,13 +293,5 @@ def _lines(log: str) -> Iterator[Record]:
     return records(log, is_header=lambda row: False, unnamed=lambda n: [])
 
 
-def _answers(log: str) -> list[Record]:
-    """Give all comparisons of a log that were answered."""
-    return [one for one in _lines(log) if "session" not in one.values and "skipped" not in one.values]
-
-
-def _ids(one: Record) -> tuple[str, str, str]:
-    absent = [name for name in ("query", "better", "worse") if not isinstance(one.values.get(name), str)]
-    if absent:
-        raise ValueError(f"{one.where} has no {absent[0]!r}, expected the log of `aromatch ask`")
-    return one.values["query"], one.values["better"], one.values["worse"]
+def _is_answer(one: Record) -> bool:
+    return "session" not in one.values and "skipped" not in one.values

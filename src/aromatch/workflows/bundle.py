@@ -1,87 +1,137 @@
-"""A trained model in one file: what it learned, how its rows are made, and what it was learned on.
+"""A trained model in one file: the model, how its rows are made, and metadata about its training.
 
-It is a model file as every other, which `aromatch.load` reads too. What belongs to the command line stands beside the
-model: in the header under ``"workflows"``, and in arrays whose names begin with ``attached``.
+`aromatch train` and `aromatch trial` write bundles and `aromatch.load` reads them. A bundle maps texts or vectors as
+they come from the user; its ``model`` maps feature rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from .._utils.rows import Matrix, MatrixLike, as_matrix
 from ..exceptions import ModelFileError
-from ..io.container import read_model, write_model
-from ..learners import Similarity
-from ..learners.files import ATTACHED, model_of
+from ..io.container import write_model
+from ..io.items import Items
+from ..io.loading import assemble, load
 from .preparation import Preparation
 
-KEY = "workflows"
 _PATHS = ("data", "queries", "missing")
 
 
 @dataclass(eq=False, slots=True)
-class Trained:
-    """A model with all that is needed to use it."""
+class TrainedModel:
+    """A model with the preparation of its rows; `aromatch.load` returns one for files of `aromatch train`.
 
-    model: Similarity
+    ``transform`` and ``transform_objects`` map texts or vectors for a vector store with the metric ``metric_``.
+    """
+
+    model: Any
+    """A learner, an embedding or an adapter."""
     objects: Preparation
     queries: Preparation
-    """The same as `objects` when queries are prepared like them."""
-    about: dict[str, Any] = field(default_factory=dict)
-    """What it was learned on and how; nothing of when, so that the same work gives the same file."""
-    learned: NDArray[np.int64] | None = None
-    """Marks of the queries that it was learned from, rising; None where nobody noted them."""
+    """The same object as `objects` if queries are prepared like them."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """Training data and options, without times, so that the same training writes the same file."""
+    row_hashes: NDArray[np.int64] | None = None
+    """Sorted hashes of the training queries; None if they are unknown."""
+
+    def __repr__(self) -> str:
+        return f"TrainedModel({' '.join(repr(self.model).split())}, {self.objects})"
+
+    @property
+    def metric_(self) -> str:
+        """The metric that the vector store must use: "dot" or "euclidean"."""
+        return str(self.model.metric_)
+
+    def transform(self, queries: MatrixLike | Sequence[str]) -> NDArray[Any]:
+        """Return the vectors of queries, a row for each text or vector."""
+        return _dense(self.model.transform(_rows(self.queries, queries, "queries")))
+
+    def transform_objects(self, objects: MatrixLike | Sequence[str]) -> Matrix:
+        """Return the vectors of objects; sparse rows of an identity map stay sparse."""
+        found = self.model.transform_objects(_rows(self.objects, objects, "objects"))
+        return found if sparse.issparse(found) else _dense(found)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to one file, whole or not at all."""
-        header, arrays = self.model._to_parts()
-        beside: dict[str, Any] = {"about": self.about}
+        """Write the bundle to one file, which appears complete or not at all."""
+        write_model(path, *self._to_parts())
+
+    def _to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        model, arrays = self.model._to_parts()
+        header = {"kind": "bundle", "model": model, "metadata": self.metadata}
+        arrays = {f"model.{name}": array for name, array in arrays.items()}
         for name, side in (("objects", self.objects), ("queries", self.queries)):
-            if name == "queries" and side is self.objects:
-                continue
-            beside[name], found = side.to_parts()
-            arrays |= {f"{ATTACHED}.{name}.{label}": array for label, array in found.items()}
-        if self.learned is not None:
-            arrays[f"{ATTACHED}.learned"] = self.learned
-        write_model(path, {**header, KEY: beside}, arrays)
+            if name == "objects" or side is not self.objects:
+                header[name], found = side.to_parts()
+                arrays |= {f"{name}.{label}": array for label, array in found.items()}
+        if self.row_hashes is not None:
+            arrays["row_hashes"] = self.row_hashes
+        return header, arrays
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a file that `save` wrote, or that a learner's own `save` did: then vectors are taken as they are."""
-        header, arrays = read_model(path)
-        if header.get("kind") == "adapter":
-            raise ModelFileError(f"{path} holds an adapter, which this command cannot use; `aromatch info` tells of it")
-        model = model_of(path, (header, arrays))
-        widths = {"objects": model.n_object_features_in_, "queries": model.n_features_in_}
-        if KEY not in header:
-            objects = Preparation(widths["objects"])
-            same = widths["objects"] == widths["queries"]
-            return cls(model, objects, objects if same else Preparation(widths["queries"]))
-        try:
-            beside = header[KEY]
-            sides = {name: _side(name, beside[name], arrays) for name in widths if name in beside}
-            sides.setdefault("queries", sides["objects"])
-            if {name: side.width for name, side in sides.items()} != widths:
-                raise ValueError("its rows are not made as wide as the model is")
-            _check_about(beside["about"])
-            learned = arrays.get(f"{ATTACHED}.learned")
-            if learned is not None and (learned.dtype != np.int64 or learned.ndim != 1):
-                raise ValueError("the marks of what it was learned from are none")
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(f"{path} is not a model that this version can use: {error}") from error
-        return cls(model, sides["objects"], sides["queries"], beside["about"], learned)
+    def _from_parts(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        model = assemble(header["model"], _part(arrays, "model"))
+        objects = Preparation.from_parts(header["objects"], _part(arrays, "objects"))
+        queries = objects
+        if "queries" in header:
+            queries = Preparation.from_parts(header["queries"], _part(arrays, "queries"))
+        if (objects.width, queries.width) != (model.n_object_features_in_, model.n_features_in_):
+            raise ValueError("the prepared rows and the model must have the same number of features")
+        _check_metadata(header["metadata"])
+        row_hashes = arrays.get("row_hashes")
+        if row_hashes is not None and (row_hashes.dtype != np.int64 or row_hashes.ndim != 1):
+            raise ValueError("row_hashes must be a vector of int64")
+        return cls(model, objects, queries, header["metadata"], row_hashes)
 
 
-def _check_about(about: Any) -> None:
-    """Refuse what `train` would not have written, where something depends on it."""
-    if not isinstance(about, dict):
-        raise ValueError("what it tells of itself is nothing")
-    for key, value in about.items():
-        is_right = (
+def read_bundle(path: str | PathLike[str]) -> TrainedModel:
+    """Load a model for a command; a file of a learner itself takes vectors unscaled."""
+    found = load(path)
+    bundle = found if isinstance(found, TrainedModel) else None
+    model = found if bundle is None else bundle.model
+    if not hasattr(model, "pair_score"):
+        raise ModelFileError(
+            f"{path} contains an adapter, which searches its own objects only: use it from Python with `aromatch.load`"
+        )
+    if bundle is not None:
+        return bundle
+    objects = Preparation(model.n_object_features_in_)
+    same = model.n_object_features_in_ == model.n_features_in_
+    return TrainedModel(model, objects, objects if same else Preparation(model.n_features_in_))
+
+
+def _rows(side: Preparation, given: Any, name: str) -> Matrix:
+    if side.features is not None:
+        texts = [given] if isinstance(given, str) else list(given)
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError(f"{name} must be texts: the model was trained on texts")
+        return side.rows(Items(name, [str(at) for at in range(len(texts))], texts=texts))
+    matrix = as_matrix(given if sparse.issparse(given) else np.atleast_2d(given), name)
+    return side.rows(Items(name, [str(at) for at in range(matrix.shape[0])], vectors=matrix))
+
+
+def _dense(vectors: Any) -> NDArray[Any]:
+    return np.asarray(vectors.toarray() if sparse.issparse(vectors) else vectors, dtype=np.float32)
+
+
+def _part(arrays: dict[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
+    prefix = f"{name}."
+    return {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
+
+
+def _check_metadata(metadata: Any) -> None:
+    """Check the entries that commands depend on."""
+    if not isinstance(metadata, dict):
+        raise ValueError(f"metadata must be a dict, got {metadata!r:.40}")
+    for key, value in metadata.items():
+        is_valid = (
             value is None or isinstance(value, str)
             if key in _PATHS
             else isinstance(value, int) and not isinstance(value, bool) and value >= 0
@@ -90,12 +140,5 @@ def _check_about(about: Any) -> None:
             if key == "files"
             else True
         )
-        if not is_right:
-            raise ValueError(f"what it tells of its {key} is {value!r:.40}")
-
-
-def _side(name: str, header: Any, arrays: dict[str, Any]) -> Preparation:
-    prefix = f"{ATTACHED}.{name}."
-    return Preparation.from_parts(
-        header, {label.removeprefix(prefix): array for label, array in arrays.items() if label.startswith(prefix)}
-    )
+        if not is_valid:
+            raise ValueError(f"invalid metadata: {key} is {value!r:.40}")

@@ -1,7 +1,7 @@
-"""Before and after: how well a model ranks, or compares, queries that it has not learned from.
+"""Evaluate a model against the baseline on queries that it was not trained on.
 
-Whether a difference is more than chance is told by a paired t-test over queries, which has kept what it promises best
-among the tests that people use for rankings (Urbano, Lima and Hanjalic, SIGIR 2019).
+Differences are tested by a paired t-test over queries, which among the common tests for rankings keeps its error rate
+best (Urbano, Lima and Hanjalic, SIGIR 2019).
 """
 
 from __future__ import annotations
@@ -21,32 +21,33 @@ from threadpoolctl import threadpool_limits
 from .._utils.rows import Matrix
 from ..evaluation.retrieval import RetrievalReport, evaluate_retrieval
 from ..io.items import Items
-from .baseline import NAMES, Cosine, baseline_rows
-from .bundle import Trained
-from .problem import Numbers, Problem, marks, read_problem
-from .search import best
+from ..learners import Cosine
+from .baseline import NAMES, baseline_rows
+from .bundle import TrainedModel, read_bundle
+from .search import best_objects
+from .supervision import Rows, Supervised, read_supervised, row_hashes
 
-_LONGEST_RUN = 1000
+_RUN_LENGTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One figure before and after."""
+    """A measure of the baseline and of the model."""
 
     name: str
-    before: float | None
-    """None where there was no search before, as between different spaces."""
-    after: float
+    baseline: float | None
+    """None if queries and objects have different features, so that there is no baseline."""
+    learned: float
     difference: float | None
     error: float | None
     """Half of the 95 % confidence interval of the difference."""
     p: float | None
-    """How likely such a difference is by chance."""
+    """p-value of the difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvalReport:
-    """What `evaluate` found."""
+    """The result of `evaluate`."""
 
     model: str
     data: str
@@ -54,24 +55,24 @@ class EvalReport:
     measures: list[Measure]
     n_queries: int
     n_queries_left_out: int
-    """Queries without anything relevant."""
-    n_learned_left_out: int
-    """Queries that the model was learned from."""
+    """Queries without a relevant object."""
+    n_training_left_out: int
+    """Training queries of the model."""
     n_objects: int
-    before: str
-    """What the search of before was."""
+    baseline: str
+    """Name of the baseline."""
     runs: list[str]
-    """Files that were written."""
+    """TREC run files that were written."""
     notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as JSON knows it."""
+        """Return the report as JSON types."""
         return asdict(self)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Side:
-    """Rows of queries and of objects, and who scores them."""
+    """A scorer with its rows of queries and objects."""
 
     scorer: Any
     Q: Matrix
@@ -86,124 +87,111 @@ def evaluate(
     missing: str | None = None,
     ks: Sequence[int] = (1, 10),
     run: str | None = None,
-    include_learned: bool = False,
+    include_training: bool = False,
     files: Mapping[str, str | None] | None = None,
 ) -> EvalReport:
-    """Measure a model, and the search of before, on the same queries.
+    """Evaluate a model and the baseline on the same queries.
 
     Parameters
     ----------
     path : path
-        Of the model file.
+        The model file.
     data, queries, files
-        As in `train`; without them, those that the model was learned on.
+        As in `train`; by default those that the model was trained on.
     missing : {"error", "skip"}, optional
-    ks : whole numbers
-        For precision and nDCG at k.
+    ks : integers
+        Cutoffs of precision and nDCG.
     run : path, optional
-        Write the rankings as TREC runs: after learning to this file, before it to the same with ``.before`` at the end.
-    include_learned : bool, default False
-        Measure queries that the model was learned from as well: flattering figures.
+        Write the rankings as TREC runs: of the model to this file, of the baseline to the same name with ``.baseline``.
+    include_training : bool, default False
+        Include the training queries of the model, which biases the measures.
     """
-    trained = Trained.load(path)
-    problem = _read(trained, data, queries, missing, files or {})
-    rows, n_learned, notes = _rows_to_ask(trained, problem, include_learned)
-    notes = [*problem.notes(), *notes]
-    own_labels = problem.supervision.labels is not None and problem.queries is None
-    objects, asking = problem.objects, problem.queries
-    if own_labels:  # those that the model does not know look for each other
-        objects = _only(objects, rows)
+    trained = read_bundle(path)
+    data_set = _read(trained, data, queries, missing, files or {})
+    rows, n_training, notes = _evaluated_rows(trained, data_set, include_training)
+    among_themselves = data_set.labels is not None and data_set.queries is None
+    objects, asking = data_set.objects, data_set.queries
+    if among_themselves:  # objects are the evaluated queries only
+        objects = objects.select(rows)
     P = trained.objects.rows(objects)
     Q = P if asking is None else trained.queries.rows(asking)
-    plain = baseline_rows(objects, asking)
-    sides = [_Side(trained.model, Q, P), *([] if plain is None else [_Side(Cosine(), *plain)])]
+    baseline = baseline_rows(objects, asking)
+    sides = [_Side(trained.model, Q, P), *([] if baseline is None else [_Side(Cosine(), *baseline)])]
     with threadpool_limits(1):
-        if problem.supervision.kind in ("triplets", "clicks"):
+        if data_set.kind in ("triplets", "clicks"):
             if run is not None:
-                raise ValueError(f"--run needs labels or qrels: {problem.supervision.kind} say nothing of rankings")
-            measures, n_queries, n_left_out = _compared(problem, sides, rows)
-            reports: list[RetrievalReport] = []
+                raise ValueError(f"--run needs labels or qrels, got {data_set.kind}")
+            measures, n_queries = _comparisons(data_set, sides, rows)
+            n_left_out, runs = 0, []
         else:
-            reports = [_ranked(problem, side, rows, ks, own_labels=own_labels) for side in sides]
-            measures, n_queries, n_left_out = (
-                _measures(reports, ks),
-                reports[0].n_queries,
-                reports[0].n_queries_left_out,
-            )
-    runs = [] if run is None else _write_runs(run, sides, objects, asking, reports[0].query_rows)
+            reports = [_rankings(data_set, side, rows, ks, among_themselves=among_themselves) for side in sides]
+            measures, n_queries = _measures(reports, ks), reports[0].n_queries
+            n_left_out = reports[0].n_queries_left_out
+            runs = [] if run is None else _write_runs(run, sides, objects, asking, reports[0].query_rows)
     return EvalReport(
         model=path,
-        data=problem.objects.source,
-        supervision=problem.supervision.told,
+        data=objects.source,
+        supervision=data_set.summary,
         measures=measures,
         n_queries=n_queries,
         n_queries_left_out=n_left_out,
-        n_learned_left_out=n_learned,
+        n_training_left_out=n_training,
         n_objects=len(objects),
-        before=NAMES[objects.what] if plain is not None else "nothing: queries and objects have different features",
+        baseline=NAMES[objects.what] if baseline is not None else "none: queries and objects have different features",
         runs=runs,
-        notes=notes,
+        notes=[*data_set.notes, *notes],
     )
 
 
 def _read(
-    trained: Trained, data: str | None, queries: str | None, missing: str | None, files: Mapping[str, str | None]
-) -> Problem:
-    """Read what is named; what is not named is what the model was learned on."""
-    about = trained.about
-    if data is None and not isinstance(about.get("data"), str):
-        raise ValueError("the model does not tell what it was learned on: name the collection with --data")
+    trained: TrainedModel, data: str | None, queries: str | None, missing: str | None, files: Mapping[str, str | None]
+) -> Supervised:
+    """Read the given files; by default those that the model was trained on."""
+    metadata = trained.metadata
+    if data is None and not isinstance(metadata.get("data"), str):
+        raise ValueError("the model file does not name its training data: give the collection with --data")
     given = {kind: file for kind, file in files.items() if file is not None}
     if data is None:
-        queries = queries if queries is not None else about.get("queries")
-        given = given or dict(about.get("files", {}))
-    return read_problem(
-        data if data is not None else about["data"],
+        queries = queries if queries is not None else metadata.get("queries")
+        given = given or dict(metadata.get("files", {}))
+    return read_supervised(
+        data if data is not None else metadata["data"],
         queries,
-        missing=missing if missing is not None else about.get("missing", "error"),
-        seed=int(about.get("seed", 0)),
-        widths=(trained.queries.width, trained.objects.width),
         files=given,
+        missing=missing if missing is not None else metadata.get("missing", "error"),
+        seed=int(metadata.get("seed", 0)),
+        widths=(trained.queries.width, trained.objects.width),
     )
 
 
-def _rows_to_ask(trained: Trained, problem: Problem, include_learned: bool) -> tuple[Numbers, int, list[str]]:
-    """Give rows of queries that the model does not know, and how many it does."""
-    rows = problem.supervision.query_rows
-    if trained.learned is None:
-        return rows, 0, ["the model does not tell which queries it knows: figures may flatter it"]
-    is_known = np.isin(marks(problem.who_asks, rows), trained.learned)
-    if include_learned:
-        told = f"{np.count_nonzero(is_known):,} of {len(rows):,} queries were learned from: these figures flatter"
-        return rows, 0, [told] if is_known.any() else []
-    if is_known.all():
-        told = "all queries were learned from, so that these figures flatter: train with --hold-out 0.2 to keep some"
-        return rows, 0, [told]
-    return rows[~is_known], int(np.count_nonzero(is_known)), []
+def _evaluated_rows(trained: TrainedModel, data: Supervised, include_training: bool) -> tuple[Rows, int, list[str]]:
+    """Return the rows of the queries to evaluate, the number of training queries left out, and notes."""
+    rows = data.query_rows
+    if trained.row_hashes is None:
+        return rows, 0, ["the model file does not name its training queries: the measures may be biased"]
+    is_training = np.isin(row_hashes(data.asking, rows), trained.row_hashes)
+    n_training = int(np.count_nonzero(is_training))
+    if include_training:
+        note = f"{n_training:,} of {len(rows):,} queries are training queries: the measures are biased"
+        return rows, 0, [note] if n_training else []
+    if is_training.all():
+        return rows, 0, ["all queries are training queries: the measures are biased; train with --hold-out 0.2"]
+    return rows[~is_training], n_training, []
 
 
-def _only(items: Items, rows: Numbers) -> Items:
-    return Items(
-        items.source,
-        [items.ids[row] for row in rows],
-        None if items.vectors is None else items.vectors[rows],
-        None if items.texts is None else [items.texts[row] for row in rows],
-        None if items.labels is None else items.labels[rows],
-        items.names,
-    )
-
-
-def _ranked(problem: Problem, side: _Side, rows: Numbers, ks: Sequence[int], *, own_labels: bool) -> RetrievalReport:
-    said = problem.supervision
-    if said.labels is None:
-        P = None if problem.queries is None else side.P
-        return evaluate_retrieval(side.scorer, side.Q, P=P, qrels=said.grades, query_rows=rows, ks=ks)
-    if own_labels:
-        return evaluate_retrieval(side.scorer, side.Q, said.labels[rows].astype(str), ks=ks)
-    assert said.object_labels is not None
-    there = np.flatnonzero(said.object_labels != None)  # noqa: E711
-    labels, of_objects = said.labels[rows].astype(str), said.object_labels[there].astype(str)
-    return evaluate_retrieval(side.scorer, side.Q[rows], labels, side.P[there], of_objects, ks=ks)
+def _rankings(
+    data: Supervised, side: _Side, rows: Rows, ks: Sequence[int], *, among_themselves: bool
+) -> RetrievalReport:
+    if data.labels is None:
+        P = None if data.queries is None else side.P
+        return evaluate_retrieval(side.scorer, side.Q, P=P, qrels=data.grades, query_rows=rows, ks=ks)
+    labels = data.labels[rows].astype(str)
+    if among_themselves:
+        return evaluate_retrieval(side.scorer, side.Q, labels, ks=ks)
+    assert data.object_labels is not None
+    labelled = data.labelled_objects
+    of_objects = data.object_labels[labelled].astype(str)
+    return evaluate_retrieval(side.scorer, side.Q[rows], labels, side.P[labelled], of_objects, ks=ks)
 
 
 def _measures(reports: list[RetrievalReport], ks: Sequence[int]) -> list[Measure]:
@@ -214,83 +202,70 @@ def _measures(reports: list[RetrievalReport], ks: Sequence[int]) -> list[Measure
             "mAP": report.average_precision,
         }
 
-    after, *before = map(values, reports)
-    return [compare(name, before[0][name] if before else None, value) for name, value in after.items()]
+    learned, *baseline = map(values, reports)
+    return [compare(name, baseline[0][name] if baseline else None, value) for name, value in learned.items()]
 
 
-def compare(name: str, before: NDArray[np.float64] | None, after: NDArray[np.float64]) -> Measure:
-    """Compare figures of the same queries by a paired t-test.
+def compare(name: str, baseline: NDArray[np.float64] | None, learned: NDArray[np.float64]) -> Measure:
+    """Compare a measure of the same queries by a paired t-test.
 
     >>> import numpy as np
     >>> found = compare("P@1", np.array([0.0, 0.0, 1.0, 0.0]), np.array([1.0, 0.0, 1.0, 1.0]))
     >>> round(found.difference, 2), round(found.p, 2)
     (0.5, 0.18)
     """
-    if before is None:
-        return Measure(name, None, float(after.mean()), None, None, None)
-    differences = after - before
+    if baseline is None:
+        return Measure(name, None, float(learned.mean()), None, None, None)
+    differences = learned - baseline
     difference, error, p = float(differences.mean()), None, None
     if not differences.any():
         error, p = 0.0, 1.0
     elif len(differences) > 1 and differences.std() > 1e-12 * np.abs(differences).max():  # more than rounding
-        test = stats.ttest_rel(after, before)
+        test = stats.ttest_rel(learned, baseline)
         interval = test.confidence_interval(0.95)
         error, p = float(interval.high - interval.low) / 2, float(test.pvalue)
-    elif len(differences) > 1:  # all differ by the same: a sign test, and no interval from so few that chance may do it
+    elif len(differences) > 1:  # all differences are equal: a sign test, and no interval unless it is significant
         p = min(1.0, 2.0 ** (1 - len(differences)))
         error = 0.0 if p < 0.05 else None
-    return Measure(name, float(before.mean()), float(after.mean()), difference, error, p)
+    return Measure(name, float(baseline.mean()), float(learned.mean()), difference, error, p)
 
 
-def _compared(problem: Problem, sides: list[_Side], rows: Numbers) -> tuple[list[Measure], int, int]:
-    """Tell how many comparisons come out right; those of one query count together, for they are much alike."""
-    triplets = problem.supervision.triplets
-    assert triplets is not None
-    triplets = triplets[np.isin(triplets[:, 0], rows)]
+def _comparisons(data: Supervised, sides: list[_Side], rows: Rows) -> tuple[list[Measure], int]:
+    """Return the share of correctly ordered comparisons, averaged by query, whose comparisons are dependent."""
+    assert data.triplets is not None
+    triplets = data.triplets[np.isin(data.triplets[:, 0], rows)]
     _, query = np.unique(triplets[:, 0], return_inverse=True)
     shares = []
     for side in sides:
-        if isinstance(side.scorer, Cosine):
-            margins = _cosine_margins(side, triplets)
-        else:
-            margins = side.scorer.margins(triplets, side.Q, None if side.Q is side.P else side.P)
-        right = np.where(margins == 0, 0.5, margins > 0)
-        shares.append(np.bincount(query, right) / np.bincount(query))
-    before = shares[1] if len(shares) > 1 else None
-    return [compare("right", before, shares[0])], int(query.max()) + 1, 0
+        preferred, other = (side.scorer.pair_score(side.Q, side.P, triplets[:, [0, column]]) for column in (1, 2))
+        margins = preferred - other
+        correct = np.where(margins == 0, 0.5, margins > 0)
+        shares.append(np.bincount(query, correct) / np.bincount(query))
+    return [compare("correct", shares[1] if len(shares) > 1 else None, shares[0])], int(query.max()) + 1
 
 
-def _cosine_margins(side: _Side, triplets: Numbers) -> NDArray[np.float64]:
-    scores = []
-    for objects in (triplets[:, 1], triplets[:, 2]):
-        left, right = side.Q[triplets[:, 0]], side.P[objects]
-        product = left.multiply(right).sum(axis=1) if hasattr(left, "multiply") else (left * right).sum(axis=1)
-        scores.append(np.asarray(product).ravel())
-    return np.asarray(scores[0] - scores[1])
-
-
-def _write_runs(path: str, sides: list[_Side], objects: Items, asking: Items | None, rows: Numbers) -> list[str]:
-    """Write what was found for each query, as trec_eval and its like read it."""
-    names = [path, f"{path}.before"][: len(sides)]
-    who = objects if asking is None else asking
+def _write_runs(path: str, sides: list[_Side], objects: Items, asking: Items | None, rows: Rows) -> list[str]:
+    """Write the rankings in the format of trec_eval."""
+    names = [path, f"{path}.baseline"][: len(sides)]
+    queries = objects if asking is None else asking
     for side, name, tag in zip(sides, names, ("aromatch", "cosine"), strict=False):
-        found = best(side.scorer, side.Q[rows], side.P, _LONGEST_RUN, rows if asking is None else None)
+        found = best_objects(side.scorer, side.Q[rows], side.P, _RUN_LENGTH, rows if asking is None else None)
         with replacing(name) as file:
             for at, row in enumerate(rows.tolist()):
-                for place, one in enumerate(found.rows[at].tolist()):
-                    score = float(found.scores[at, place])
-                    file.write(f"{_word(who.ids[row])} Q0 {_word(objects.ids[one])} {place + 1} {score:.9g} {tag}\n")
+                for rank, one in enumerate(found.ids[at].tolist(), start=1):
+                    score = float(found.scores[at, rank - 1])
+                    file.write(f"{_word(queries.ids[row])} Q0 {_word(objects.ids[one])} {rank} {score:.9g} {tag}\n")
     return names
 
 
 def _word(one: str) -> str:
-    """Give an id without spaces, which part the columns of a run."""
+    """Return an id without spaces, which separate the columns of a run."""
     return "_".join(one.split())
 
 
 @contextmanager
 def replacing(path: str) -> Iterator[TextIO]:
-    """Write a text file that appears whole or not at all."""
+    """Write a text file that appears complete or not at all."""
     temporary = os.path.join(os.path.dirname(os.path.abspath(path)), f".aromatch-{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "x", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Why an object was found: the pairs of terms, or of features, that make its score."""
+"""Explain a score by the pairs of terms or features that contribute most to it."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ from threadpoolctl import threadpool_limits
 
 from .._utils.checks import check_integer
 from ..search import explain as explain_score
-from .bundle import Trained
-from .search import read_objects, read_query
-from .snippets import snippet
+from .bundle import read_bundle
+from .search import read_objects, read_query, snippet
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
-    """What one pair of features adds to a score."""
+class Contribution:
+    """The contribution of one pair of features to a score."""
 
     of_query: str
     of_object: str
     value: float
     std: float | None
-    """Its standard deviation; None where the model does not know."""
+    """Standard deviation; None if the model has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainReport:
-    """Why a score is what it is."""
+    """The result of `explain`."""
 
     model: str
     query: str
@@ -35,37 +34,39 @@ class ExplainReport:
     text: str | None
     score: float
     std: float | None
-    reasons: list[Reason]
-    """The largest first."""
+    contributions: list[Contribution]
+    """Largest first."""
     rest: float
-    """What all other pairs add."""
+    """Sum of all other contributions."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as JSON knows it."""
+        """Return the report as JSON types."""
         return asdict(self)
 
 
 def explain(
     path: str, one: str, words: str | None = None, *, like: str | None = None, data: str | None = None, top: int = 10
 ) -> ExplainReport:
-    """Tell why an object, by its id, is found for words or for another object."""
+    """Explain the score of an object, by its id, for words or for another object."""
     if (words is None) == (like is None):
-        raise ValueError("say what was looked for in one way: words, or --like an id")
+        raise ValueError("give the query in one way: words, or --like an id")
     check_integer(top, "--top", at_least=1)
-    trained = Trained.load(path)
+    trained = read_bundle(path)
+    if trained.queries is not trained.objects:
+        raise ValueError("`aromatch explain` needs queries with the features of objects")
     objects = read_objects(trained, data)
     asking = read_query(trained, objects, words, like)
     if one not in objects.ids:
-        raise ValueError(f"nothing in {objects.source} has the id {one!r}; ids are such as {objects.ids[0]!r}")
-    found = read_query(trained, objects, None, one) if trained.queries is trained.objects else None
-    if found is None:
-        raise ValueError("queries have other features than objects: `explain` cannot tell of those yet")
-    q, p = trained.queries.rows(asking), trained.objects.rows(found)
-    model: Any = trained.model
+        raise ValueError(f"{objects.source} has no id {one!r}; ids are such as {objects.ids[0]!r}")
+    found = objects.select([objects.ids.index(one)])
+    q, p, model = trained.queries.rows(asking), trained.objects.rows(found), trained.model
+    names = trained.objects.feature_names()
     with threadpool_limits(1):
-        names = [side.feature_names() for side in (trained.queries, trained.objects)]
-        why = explain_score(model, q, p, top, query_names=names[0], object_names=names[1])
+        explained = explain_score(model, q, p, top, query_names=names, object_names=names)
         std = float(model.pair_std(q, p)[0]) if hasattr(model, "pair_std") else None
-    reasons = [Reason(str(part.query_feature), str(part.object_feature), part.value, part.std) for part in why.parts]
+    contributions = [
+        Contribution(str(part.query_feature), str(part.object_feature), part.value, part.std)
+        for part in explained.parts
+    ]
     text = None if found.texts is None else snippet(found.texts[0], words or "")
-    return ExplainReport(path, words or str(like), one, text, why.score, std, reasons, why.rest)
+    return ExplainReport(path, words or str(like), one, text, explained.score, std, contributions, explained.rest)

@@ -1,8 +1,8 @@
-"""A model for other people's stores: its matrices as plain files, with recipes for FAISS and pgvector.
+"""Export the maps of a model for a vector store, with recipes for FAISS and pgvector.
 
-Two ways lead to the learned score. ``query_transform`` has W: transform the query, and search among objects as they
-are. ``factors`` has two thin matrices: short vectors on both sides, and objects are stored anew. A projection has only
-the second.
+A model is two maps and a metric: the store contains mapped objects, is searched with mapped queries, and compares them
+by inner products ("dot") or by distances ("euclidean"). Bilinear learners leave objects as they are, so that a store
+that has them is searched as it is; with ``--n-components`` both sides are mapped to short vectors.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -24,121 +25,178 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from .._utils.checks import check_integer
-from ..learners import TripletEmbedding, TripletLearner
-from .bundle import Trained
+from .._utils.chunks import chunks
+from .bundle import read_bundle
 from .preparation import Preparation
 
 Array = NDArray[Any]
 
-_RANK = 128
-# What pgvector indexes of the type vector.
-_MOST_INDEXED = 2000
+# The largest number of dimensions that pgvector indexes.
+_MAX_INDEXED = 2000
+_N_PROBES = 8
+# Maps with more cells are read in chunks and stored as sparse matrices.
+_MAX_CELLS = 2**24
+# By metric: the FAISS index, the operator and the operator class of pgvector, and the score from the operator.
+_STORES = {
+    "dot": {
+        "faiss": "IndexFlatIP",
+        "operator": "<#>",
+        "operators": "vector_ip_ops",
+        "score": "-(embedding <#> :query)",
+    },
+    "euclidean": {
+        "faiss": "IndexFlatL2",
+        "operator": "<->",
+        "operators": "vector_l2_ops",
+        "score": "-(embedding <-> :query) ^ 2",
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What was written."""
+    """The result of `export`."""
 
     model: str
     folder: str
     files: list[str]
-    rank: int
-    """How many numbers a short vector has."""
-    lost_share: float
-    """Share of the squares of W that the factors lose."""
+    metric: str
+    """The metric that the store must use: "dot" or "euclidean"."""
+    n_components: int
+    """Number of dimensions of the vectors."""
+    lost_share: float | None
+    """Share of the squared norm of W that is lost by ``--n-components``."""
     notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as JSON knows it."""
+        """Return the report as JSON types."""
         return asdict(self)
 
 
-def export(path: str, folder: str, *, rank: int | None = None) -> ExportReport:
-    """Write matrices and recipes into a folder.
+def export(path: str, folder: str, *, n_components: int | None = None) -> ExportReport:
+    """Write the maps of a model and recipes to a folder.
 
     Parameters
     ----------
     path : path
-        Of the model file.
+        The model file.
     folder : path
-        It is made when it is not there. Files of the same names in it are replaced.
-    rank : int, optional
-        How many numbers a short vector has: 128 when it is not given, or fewer where the model has fewer.
+        Created if it does not exist; files of the same names in it are replaced.
+    n_components : int, optional
+        Map queries and objects of a bilinear learner to so many dimensions; by default the maps are exact.
     """
-    trained = Trained.load(path)
-    model: Any = trained.model
+    trained = read_bundle(path)
+    model = trained.model
     if os.path.exists(folder) and not os.path.isdir(folder):
-        raise NotADirectoryError(f"{folder} is there and is no folder")
+        raise NotADirectoryError(f"{folder} is not a folder")
     with threadpool_limits(1):
-        left, right, lost, normalize = _factors(model, rank)
-    arrays = {"left": left, "right": right}
-    about: dict[str, Any] = {"rank": left.shape[1], "normalize": normalize, "learned_on": trained.about}
+        lost = None
+        if n_components is not None:
+            check_integer(n_components, "--n-components", at_least=1)
+            if not hasattr(model, "project"):
+                raise ValueError(
+                    f"--n-components is for bilinear learners; {path} contains a {type(model).__name__}, "
+                    "whose vectors have a fixed number of dimensions"
+                )
+            short = model.project(n_components, symmetric=False)
+            lost = _lost_share(model, short)
+            model = short
+        maps = {
+            "queries": _linear_map(model.transform, model.n_features_in_),
+            "objects": _linear_map(model.transform_objects, model.n_object_features_in_),
+        }
+    notes: list[str] = []
+    arrays: dict[str, Array] = {}
+    width = model.n_object_features_in_
+    description: dict[str, Any] = {"metric": model.metric_, "trained_on": trained.metadata}
     for name, side in (("queries", trained.queries), ("objects", trained.objects)):
-        about[name], of_side = _preparation(side)
+        matrix, power = maps[name]
+        width = width if matrix is None else matrix.shape[1]
+        description[name], of_side = _preparation(side)
+        description[name] |= {"is_mapped": matrix is not None, "power": power}
         arrays |= {f"{name}_{label}": array for label, array in of_side.items()}
-    notes = []
+        if sparse.issparse(matrix):
+            notes.append(f"the map of the {name} is a sparse matrix, in {name}_map.npz")
+        elif matrix is not None:
+            arrays[name] = matrix
+    if maps["objects"][0] is None:
+        notes.append("objects are not mapped: a store of the prepared vectors can be searched as it is")
     os.makedirs(folder, exist_ok=True)
     written: list[str] = []
     with tempfile.TemporaryDirectory(dir=folder, prefix=".aromatch-") as beside:
         place = Path(beside)
-        _write_arrays(place / "factors", arrays)
-        if isinstance(model, TripletLearner):
-            W = model.W_
-            if sparse.issparse(W):
-                sparse.save_npz(place / "query_transform.npz", W)
-                notes.append(
-                    "W is sparse: query_transform.npz is as SciPy saves it, and there is no .safetensors of it"
-                )
-            else:
-                _write_arrays(place / "query_transform", {"W": W})
-        (place / "about.json").write_text(json.dumps(about, indent=1, ensure_ascii=False), encoding="utf-8")
-        recipes = files("aromatch.workflows") / "recipes"
-        for name in ("vectors.py", "faiss_recipe.py"):
-            (place / name).write_text((recipes / f"{name}.in").read_text(encoding="utf-8"), encoding="utf-8")
-        index_note = "remove it for an exact search."
-        if left.shape[1] > _MOST_INDEXED:
-            index_note = (
-                f"pgvector indexes up to {_MOST_INDEXED:,} numbers, so leave it out or export with less --rank."
-            )
-        sql = Template((recipes / "pgvector.sql").read_text(encoding="utf-8"))
-        (place / "pgvector.sql").write_text(sql.substitute(rank=left.shape[1], index_note=index_note), encoding="utf-8")
+        np.savez(place / "maps.npz", **arrays)  # type: ignore[arg-type]
+        save_file({name: np.ascontiguousarray(one) for name, one in arrays.items()}, place / "maps.safetensors")
+        for name, (matrix, _) in maps.items():
+            if sparse.issparse(matrix):
+                sparse.save_npz(place / f"{name}_map.npz", matrix)
+        (place / "model.json").write_text(json.dumps(description, indent=1, ensure_ascii=False), encoding="utf-8")
+        _write_recipes(place, model.metric_, width)
         for file in sorted(place.iterdir()):
             written.append(os.path.join(folder, file.name))
             shutil.move(file, written[-1])
-    return ExportReport(path, folder, written, left.shape[1], lost, notes)
+    return ExportReport(path, folder, written, model.metric_, width, lost, notes)
 
 
-def _factors(model: Any, rank: int | None) -> tuple[Array, Array, float, float]:
-    """Give thin matrices of both sides, what is lost by them, and the power of norms that rows are divided by."""
-    if rank is not None:
-        check_integer(rank, "--rank", at_least=1)
-    if isinstance(model, TripletEmbedding):
-        L = model.components_.T
-        kept = L.shape[1] if rank is None else min(rank, L.shape[1])
-        squares = np.sum(L**2, axis=0) ** 2
-        lost = 1 - float(squares[:kept].sum() / squares.sum()) if squares.any() else 0.0
-        return L[:, :kept].copy(), L[:, :kept].copy(), max(0.0, lost), float(model._state["power"][0])
-    if not isinstance(model, TripletLearner):
-        raise TypeError(f"a {type(model).__name__} has no W to export")
-    most = min(model.n_features_in_, model.n_object_features_in_)
-    if rank is not None and rank > most:
-        raise ValueError(f"--rank must be at most {most}, the number of features, got {rank}")
-    cut = model.project(min(_RANK, most) if rank is None else rank, symmetric=False)
+def _linear_map(transform: Callable[[Any], Any], width: int) -> tuple[Any, float]:
+    """Return the matrix L and the power a of a map ``L'x / |L'x|^a``, found by its values; None for the identity.
+
+    Raises ValueError for other maps.
+    """
+    parts: list[Any] = []
+    for chunk in chunks(width, _MAX_CELLS // width):
+        basis = sparse.csr_array(sparse.eye_array(chunk.stop - chunk.start, width, k=chunk.start))
+        part = transform(basis)
+        if part is basis:
+            return None, 0.0
+        parts.append(sparse.csr_array(part) if width * part.shape[1] > _MAX_CELLS else part)
+    mapped = parts[0] if len(parts) == 1 else sparse.vstack(parts) if sparse.issparse(parts[0]) else np.vstack(parts)
+    probes = np.random.default_rng(0).normal(size=(_N_PROBES, width))
+    expected, doubled = (_dense(transform(scale * probes)) for scale in (1.0, 2.0))
+    norms = np.linalg.norm(expected), np.linalg.norm(doubled)
+    power = round(1 - float(np.log2(norms[1] / norms[0])), 9) + 0.0 if norms[0] else 0.0
+    if 0 < power < 1:  # the image of a unit vector has the norm |L_i|^(1 - a)
+        lengths = np.linalg.norm(_dense(mapped), axis=1, keepdims=True)
+        mapped = _dense(mapped) * lengths ** (power / (1 - power))
+    linear = _dense(probes @ mapped)
+    lengths = np.linalg.norm(linear, axis=1, keepdims=True) ** power
+    found = np.divide(linear, lengths, out=np.zeros_like(linear), where=lengths > 0)
+    if not np.allclose(found, expected, rtol=1e-5, atol=1e-5 * (np.abs(expected).max() or 1.0)):
+        raise ValueError("the map of this model is not linear: serve it from Python with aromatch.load(...).transform")
+    return mapped, power
+
+
+def _lost_share(model: Any, short: Any) -> float:
+    """Return the share of the squared norm of W that the short vectors lose."""
     total = float(sparse.linalg.norm(model.W_) if sparse.issparse(model.W_) else np.linalg.norm(model.W_)) ** 2
-    kept = float(np.sum(np.sum(cut.components_**2, axis=1) ** 2))
-    return cut.components_.T.copy(), cut.object_components_.T.copy(), max(0.0, 1 - kept / total) if total else 0.0, 0.0
+    left, right = (
+        _linear_map(one, n)[0]
+        for one, n in ((short.transform, model.n_features_in_), (short.transform_objects, model.n_object_features_in_))
+    )
+    kept = float(np.sum((left.T @ left) * (right.T @ right)))
+    return max(0.0, 1.0 - kept / total) if total > 0 else 0.0
+
+
+def _dense(vectors: Any) -> Array:
+    return np.asarray(vectors.toarray() if sparse.issparse(vectors) else vectors, dtype=np.float64)
 
 
 def _preparation(side: Preparation) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Tell how rows are made, so that a few lines of Python can do it."""
+    """Return how rows are made, for a recipe without this package."""
     if side.features is not None:
         text = side.features
-        told = {"what": "texts", "scale": "none", "terms": text.terms_.tolist()}
-        return {**told, "stop_words": text.stop_words, "token_pattern": text.token_pattern}, {"idf": text.idf_}
-    arrays = {name: one for name, one in (("mean", side.mean), ("spread", side.spread)) if one is not None}
+        terms = {"what": "texts", "scale": "none", "terms": text.terms_.tolist()}
+        return {**terms, "stop_words": text.stop_words, "token_pattern": text.token_pattern}, {"idf": text.idf_}
+    arrays = {name: one for name, one in (("mean", side.mean), ("std", side.std)) if one is not None}
     return {"what": "vectors", "scale": side.scale}, arrays
 
 
-def _write_arrays(path: Path, arrays: dict[str, Array]) -> None:
-    np.savez(path.with_suffix(".npz"), **arrays)  # type: ignore[arg-type]
-    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path.with_suffix(".safetensors"))
+def _write_recipes(folder: Path, metric: str, width: int) -> None:
+    recipes = files("aromatch.workflows") / "recipes"
+    index_note = "remove it for an exact search."
+    if width > _MAX_INDEXED:
+        index_note = f"pgvector indexes up to {_MAX_INDEXED:,} dimensions: remove it, or export with --n-components."
+    values = {**_STORES[metric], "metric": metric, "n_components": width, "index_note": index_note}
+    for name in ("vectors.py.in", "faiss_recipe.py.in", "pgvector.sql"):
+        text = Template((recipes / name).read_text(encoding="utf-8")).substitute(values)
+        (folder / name.removesuffix(".in")).write_text(text, encoding="utf-8")

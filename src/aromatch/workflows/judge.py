@@ -1,7 +1,8 @@
-"""A program that answers comparisons: JSON lines in, answers out.
+"""Ask a program for comparisons: JSON lines in, answers out.
 
-It gets ``{"query": {"id": ..., "text": ...}, "first": {...}, "second": {...}}`` on a line, and answers with a line:
-``1``, ``2`` or ``0``, or ``{"answer": "first"}``, ``"second"`` or ``"skip"``. It is started once for all comparisons.
+The program reads a line ``{"query": {"id": ..., "text": ...}, "first": {...}, "second": {...}}`` for each
+comparison and writes a line: ``1``, ``2`` or ``0``, or ``{"answer": "first"}``, ``"second"`` or ``"skip"``. It is
+started once.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ _ANSWERS = {"1": 1, "2": 2, "0": 0, "first": 1, "second": 2, "skip": 0}
 
 
 class Judge:
-    """A program that answers; use it in a ``with``.
+    """A program that answers comparisons; a context manager.
 
     Parameters
     ----------
     command : str
-        The program and its arguments, as in a shell, but without one.
+        The program and its arguments, split as by a shell, but run without one.
     timeout : float, default 120
-        Seconds that an answer may take.
+        Maximum number of seconds for an answer.
     """
 
     def __init__(self, command: str, timeout: float = 120.0) -> None:
@@ -37,9 +38,9 @@ class Judge:
         try:
             self._arguments = shlex.split(command)
         except ValueError as error:
-            raise ValueError(f"--judge {command!r} cannot be read: {error}") from None
+            raise ValueError(f"--judge {command!r} is not a valid command: {error}") from None
         if not self._arguments:
-            raise ValueError("--judge must be a command, got nothing")
+            raise ValueError(f"--judge must be a command, got {command!r}")
         self._lines: Queue[str | None] = Queue()
 
     def __enter__(self) -> Self:
@@ -48,7 +49,7 @@ class Judge:
             self._process = subprocess.Popen(self._arguments, stdin=pipe, stdout=pipe, text=True, encoding="utf-8")
         except OSError as error:
             raise ValueError(f"--judge: {self._arguments[0]!r} cannot be started: {error.strerror}") from None
-        # In a thread: a program that writes half a line must not hold up the clock.
+        # In a thread, so that a program that writes half a line cannot delay the timeout.
         Thread(target=self._read, daemon=True).start()
         return self
 
@@ -64,21 +65,21 @@ class Judge:
             self._process.wait()
 
     def __call__(self, question: Question) -> int:
-        """Give 1, 2 or 0."""
+        """Return 1, 2 or 0."""
         asked = {name: getattr(question, name)._asdict() for name in ("query", "first", "second")}
         try:
             self._process.stdin.write(json.dumps(asked, ensure_ascii=False) + "\n")  # type: ignore[union-attr]
             self._process.stdin.flush()  # type: ignore[union-attr]
         except (BrokenPipeError, OSError):
-            pass  # it has ended: the next line tells
+            pass  # the program has ended, which the reader reports
         try:
             line = self._lines.get(timeout=self._timeout)
         except Empty:
-            raise ValueError(f"the judge gave no answer within {self._timeout:g} seconds") from None
+            raise ValueError(f"--judge: no answer within {self._timeout:g} seconds") from None
         if line is None:
             code = self._process.wait()
             raise ValueError(
-                f"the judge ended with the exit code {code} before it answered comparison {question.number}"
+                f"--judge: the program ended with exit code {code} before its answer to comparison {question.number}"
             )
         return _read_answer(line, question.number)
 
@@ -93,7 +94,7 @@ class Judge:
 
 
 def _read_answer(line: str, number: int) -> int:
-    """Read an answer, or say what is wrong with it.
+    """Return the answer on a line: 1, 2 or 0.
 
     >>> _read_answer('{"answer": "second"}', 1)
     2
@@ -106,5 +107,5 @@ def _read_answer(line: str, number: int) -> int:
             value = None
     chosen = _ANSWERS.get(str(value).strip().lower())
     if chosen is None:
-        raise ValueError(f"the judge answered comparison {number} with {line[:60]!r}, expected 1, 2 or 0")
+        raise ValueError(f"--judge: the answer to comparison {number} must be 1, 2 or 0, got {line[:60]!r}")
     return chosen

@@ -1,14 +1,14 @@
-"""From what was read to the rows that a learner sees, and the same again for what comes later.
+"""Make feature rows of texts or vectors, the same for training and for later queries.
 
-Texts become tf-idf on chosen terms. Vectors are scaled: a learner's settings are meant for rows of unit norm, and
-features in different units, or far from zero, would hide what is small in them. What was found out on the way, terms
-and their weights or means and spreads, belongs to the model and is saved with it.
+Texts become tf-idf vectors over selected terms. Vectors are scaled: the learners' default settings are meant for
+rows of unit norm, and features in larger units would dominate the others. Terms and weights, or means and standard
+deviations, are saved with the model.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,74 +21,77 @@ from .._utils.rows import Matrix
 from ..features import TextFeatures
 from ..features.text import SHORT_WORDS
 from ..io.items import Items
+from .supervision import Supervised
 
 SCALES = ("none", "unit", "centre", "standard")
-MOST_TERMS = 20_000
+MAX_TERMS = 20_000
+# With labels, and without: terms selected by frequency miss the rarer words of queries.
+DEFAULT_TERMS = {True: 1_000, False: 4_000}
 _UNIT_NORM = 1e-3
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Preparation:
-    """Makes rows for a learner of texts, by `features`, or of vectors, by `scale`."""
+    """Maps texts (by `features`) or vectors (by `scale`) to the rows of a learner."""
 
     width: int
     features: TextFeatures | None = None
     scale: str = "none"
     mean: NDArray[np.float64] | None = None
-    spread: NDArray[np.float64] | None = None
+    std: NDArray[np.float64] | None = None
     names: list[str] | None = None
-    """Of the features, where they have names."""
+    """Names of the features, if the file has names."""
 
     @property
     def what(self) -> str:
-        """What it takes."""
+        """The kind of input: "texts" or "vectors"."""
         return "vectors" if self.features is None else "texts"
 
     def __str__(self) -> str:
         if self.features is not None:
-            how = "the most telling" if self.features.choose == "information_gain" else "the most frequent"
-            return f"tf-idf on {self.width:,} terms, {how}"
+            how = "the most informative" if self.features.choose == "information_gain" else "the most frequent"
+            return f"tf-idf of {self.width:,} terms, {how}"
         return (
             f"{self.width:,} features, "
             + {
-                "none": "as they are",
+                "none": "unscaled",
                 "unit": "rows scaled to unit norm",
-                "centre": "centred, then rows scaled to unit norm",
-                "standard": "each with mean 0 and spread 1, then rows scaled to unit norm",
+                "centre": "centred, rows scaled to unit norm",
+                "standard": "standardised, rows scaled to unit norm",
             }[self.scale]
         )
 
     def feature_names(self) -> list[str] | None:
-        """Give names of the features that people can read, where there are any."""
+        """Return the names of the features: the terms of texts, or the columns of a file; None if there are none."""
         return self.names if self.features is None else self.features.terms_.tolist()
 
     def rows(self, items: Items) -> Matrix:
-        """Make rows of what was read."""
-        if items.what != self.what:
-            raise ValueError(f"{items.source} has {items.what}, but the model was learned on {self.what}")
+        """Return the rows of a collection."""
+        if (items.texts is None) != (self.features is None):
+            raise ValueError(f"{items.source} has {items.what}, but the model was trained on {self.what}")
         if self.features is not None:
             assert items.texts is not None
             return self.features.transform(items.texts)
         assert items.vectors is not None
         if items.vectors.shape[1] != self.width:
             raise ValueError(
-                f"{items.source} has {items.vectors.shape[1]:,} features, but the model was learned on {self.width:,}"
+                f"{items.source} has {items.vectors.shape[1]:,} features, but the model was trained on {self.width:,}"
             )
         return self.scaled(items.vectors)
 
     def scaled(self, vectors: Matrix) -> Matrix:
-        """Scale vectors."""
+        """Return scaled vectors."""
         if self.scale == "none":
             return vectors
         if self.mean is not None:
-            vectors = (vectors - self.mean) / (1.0 if self.spread is None else self.spread)
+            vectors = (vectors - self.mean) / (1.0 if self.std is None else self.std)
         return normalize(vectors)
 
     # -- files --------------------------------------------------------------------------------------------
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Give what a model file has to hold of it."""
-        arrays = {"mean": self.mean, "spread": self.spread}
+        """Return the header and the arrays for a file."""
+        arrays = {"mean": self.mean, "std": self.std}
         kept = {name: array for name, array in arrays.items() if array is not None}
         header: dict[str, Any] = {"width": self.width, "scale": self.scale, "names": self.names}
         if self.features is not None:
@@ -98,38 +101,38 @@ class Preparation:
 
     @classmethod
     def from_parts(cls, header: Any, arrays: dict[str, NDArray[Any]]) -> Self:
-        """Make it again of what a file says, or say in a ValueError what is wrong with that."""
+        """Rebuild a preparation from the header and the arrays of a file; raise ValueError if they are invalid."""
         if not isinstance(header, dict) or set(header) - {"text"} != {"width", "scale", "names"}:
-            raise ValueError("its preparation is none")
-        width = check_integer(header["width"], "the width of its preparation", at_least=1)
-        scale = check_choice(header["scale"], "the scale of its preparation", SCALES)
+            raise ValueError("invalid preparation in the file header")
+        width = check_integer(header["width"], "the width of the preparation", at_least=1)
+        scale = check_choice(header["scale"], "the scale of the preparation", SCALES)
         names = header["names"]
         are_names = isinstance(names, list) and len(names) == width and all(isinstance(one, str) for one in names)
         if names is not None and not are_names:
-            raise ValueError(f"its features have names that are not {width} names")
+            raise ValueError(f"names must be {width} feature names")
         of_text = {name.removeprefix("text."): one for name, one in arrays.items() if name.startswith("text.")}
         numbers = {name: one for name, one in arrays.items() if not name.startswith("text.")}
-        expected = {"centre": {"mean"}, "standard": {"mean", "spread"}}.get(scale, set())
+        expected = {"centre": {"mean"}, "standard": {"mean", "std"}}.get(scale, set())
         is_right = set(numbers) == expected and all(
             one.shape == (width,) and one.dtype == np.float64 and np.isfinite(one).all() for one in numbers.values()
         )
-        if not is_right or ("spread" in numbers and (numbers["spread"] <= 0).any()):
-            raise ValueError("its preparation has numbers that are no such")
+        if not is_right or ("std" in numbers and (numbers["std"] <= 0).any()):
+            raise ValueError(f"the preparation must have {width} finite means and positive standard deviations")
         features = None
         if "text" in header:
             features = TextFeatures.from_parts(header["text"], of_text)
             if len(features.terms_) != width or scale != "none":
-                raise ValueError("its text features are not as wide as the model")
+                raise ValueError(f"text features must have {width} terms and no scale")
         elif of_text:
-            raise ValueError("it has weights of terms, but no terms")
-        return cls(width, features, scale, numbers.get("mean"), numbers.get("spread"), names)
+            raise ValueError("the file has term weights, but no terms")
+        return cls(width, features, scale, numbers.get("mean"), numbers.get("std"), names)
 
 
 def prepare_texts(items: Items, rows: NDArray[np.int64], labels: Any, n_terms: int) -> Preparation:
-    """Choose and weigh terms by some of the texts: by their labels where there are any."""
+    """Fit tf-idf features on some texts; terms are selected by information gain if there are labels."""
     assert items.texts is not None
-    if n_terms > MOST_TERMS:
-        raise ValueError(f"--terms must be at most {MOST_TERMS:,}, got {n_terms:,}")
+    if n_terms > MAX_TERMS:
+        raise ValueError(f"--terms must be at most {MAX_TERMS:,}, got {n_terms:,}")
     texts = [items.texts[row] for row in rows]
     choose = "frequency" if labels is None else "information_gain"
     features = TextFeatures(n_terms, token_pattern=SHORT_WORDS, choose=choose)
@@ -141,10 +144,10 @@ def prepare_texts(items: Items, rows: NDArray[np.int64], labels: Any, n_terms: i
 
 
 def prepare_vectors(items: Items, rows: NDArray[np.int64], scale: str) -> Preparation:
-    """Find out how to scale vectors, by some of them.
+    """Fit the scaling of vectors on some rows.
 
-    "auto" leaves rows of unit norm alone, as embeddings are, so that a store that has them can be searched as it is.
-    Sparse rows are scaled to unit norm; other dense ones are standardised first.
+    "auto" leaves rows of unit norm unscaled, so that a vector store that has them can be searched as it is. Sparse rows
+    are scaled to unit norm; other dense rows are standardised first.
     """
     check_choice(scale, "--scale", ("auto", *SCALES))
     vectors = items.vectors
@@ -160,11 +163,46 @@ def prepare_vectors(items: Items, rows: NDArray[np.int64], scale: str) -> Prepar
     if scale in ("none", "unit"):
         return Preparation(width, scale=scale, names=items.names)
     if is_sparse:
-        raise ValueError(f"--scale {scale} would fill all cells of the sparse matrix {items.source}; unit does not")
+        raise ValueError(f"--scale {scale} would make the sparse matrix {items.source} dense; use unit")
     some = vectors[rows]
     mean = some.mean(axis=0, dtype=np.float64)
-    spread = None
+    std = None
     if scale == "standard":
-        spread = some.std(axis=0, dtype=np.float64)
-        spread[spread <= 1e-12 * np.maximum(1.0, np.abs(mean))] = 1.0  # a feature that is always the same
-    return Preparation(width, scale=scale, mean=mean, spread=spread, names=items.names)
+        std = some.std(axis=0, dtype=np.float64)
+        std[std <= 1e-12 * np.maximum(1.0, np.abs(mean))] = 1.0  # a constant feature
+    return Preparation(width, scale=scale, mean=mean, std=std, names=items.names)
+
+
+class Prepared(NamedTuple):
+    """The preparations of a collection and its rows; both sides are the same objects if queries are the objects."""
+
+    objects: Preparation
+    queries: Preparation
+    P: Matrix
+    Q: Matrix
+
+
+def prepare(data: Supervised, rows: NDArray[np.int64], terms: int | None, scale: str) -> Prepared:
+    """Fit the preparations of objects and of queries on the training rows only, and prepare all rows."""
+    objects, queries = _fit_preparations(data, rows, terms, scale)
+    P = objects.rows(data.objects)
+    return Prepared(objects, queries, P, P if data.queries is None else queries.rows(data.queries))
+
+
+def _fit_preparations(
+    data: Supervised, rows: NDArray[np.int64], terms: int | None, scale: str
+) -> tuple[Preparation, Preparation]:
+    is_labelled = data.labels is not None
+    labels = data.labels if data.queries is None else data.object_labels
+    # With labels every row is a query, so that held-out rows are held out as objects too.
+    fitted_on = rows if is_labelled and data.queries is None else np.arange(len(data.objects))
+    if data.objects.texts is not None:
+        if labels is not None:
+            fitted_on = fitted_on[labels[fitted_on] != None]  # noqa: E711 - element by element
+        n_terms = terms if terms is not None else DEFAULT_TERMS[labels is not None]
+        objects = prepare_texts(data.objects, fitted_on, None if labels is None else labels[fitted_on], n_terms)
+        return objects, objects
+    objects = prepare_vectors(data.objects, fitted_on, scale)
+    if data.queries is None or data.queries.vectors.shape[1] == objects.width:  # type: ignore[union-attr]
+        return objects, objects
+    return objects, prepare_vectors(data.queries, rows, scale)

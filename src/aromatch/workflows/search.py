@@ -1,79 +1,70 @@
-"""The best objects for a query, by any model; words, an object of the collection or a file of queries may ask."""
+"""Search a collection with a trained model: by words, by an object of the collection, or by a file of queries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from .._utils.checks import check_integer
-from .._utils.nearest import top_k
 from .._utils.rows import Matrix
 from ..io.items import Items, read_items
-from ..learners import Similarity, TripletLearner
-from ..search import Index
-from .baseline import Cosine, baseline_rows
-from .bundle import Trained
-from .problem import notes_of
-from .snippets import snippet
+from ..learners import Cosine
+from ..search import Hits, Index
+from .baseline import baseline_rows
+from .bundle import TrainedModel, read_bundle
 
-_SCORES_AT_ONCE = 2**22
-
-
-class Best(NamedTuple):
-    """The best objects of each query, the best first."""
-
-    rows: NDArray[np.int64]
-    scores: NDArray[Any]
-    stds: NDArray[Any] | None
+_WORD = re.compile(r"\w{3,}")
+_SNIPPET_LENGTH = 200
+_SNIPPET_LINES = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An object that was found."""
+    """One result."""
 
     rank: int
     id: str
     score: float
     std: float | None
-    """Standard deviation of the score; None where the model does not know."""
+    """Standard deviation of the score; None if the model has none."""
     label: str | None
     text: str | None
-    """Where words of the query are in it, or its beginning."""
+    """The line of the text with most words of the query."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A query, with what was found for it."""
+class Answer:
+    """A query with its results."""
 
     query: str
-    """Its id, or the words themselves."""
+    """Its id, or the words."""
     text: str | None
     unknown_words: list[str]
-    """Words that the model has not seen, or that say too little."""
-    is_plain: bool
-    """Whether the model knows none of the words, so that they were looked for as they are."""
+    """Words that are not terms of the model."""
+    is_baseline: bool
+    """Whether all words are unknown, so that the hits are those of the baseline."""
     hits: list[Hit]
-    before: list[Hit] | None
-    """What the search of before finds; None when nobody wanted to know."""
+    baseline: list[Hit] | None
+    """Hits of the baseline, if they were requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchReport:
-    """What `search` found."""
+    """The result of `search`."""
 
     model: str
     data: str
     n_objects: int
-    answers: list[Asked]
+    answers: list[Answer]
     notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as JSON knows it."""
+        """Return the report as JSON types."""
         return asdict(self)
 
 
@@ -87,141 +78,144 @@ def search(
     k: int = 10,
     compare: bool = False,
 ) -> SearchReport:
-    """Find the best objects.
+    """Return the best objects for one query or several.
 
     Parameters
     ----------
     path : path
-        Of the model file.
+        The model file.
     words : str, optional
-        What to look for, when the model was learned on texts.
+        The query, for a model that was trained on texts.
     like : str, optional
-        Id of an object to find others like it.
+        Id of an object that is the query.
     queries : path, optional
         A file or a folder of queries.
     data : path, optional
-        Where to look; what the model was learned on when it is not given.
+        The collection; by default the one that the model was trained on.
     k : int, default 10
     compare : bool, default False
-        Show what the cosine finds, too.
+        Add the results of the baseline.
     """
-    given = [value is not None for value in (words, like, queries)]
-    if sum(given) != 1:
-        raise ValueError("say what to look for in one way: words, --like an id, or --queries a file")
+    if sum(value is not None for value in (words, like, queries)) != 1:
+        raise ValueError("give the query in one way: words, --like an id, or --queries a file")
     check_integer(k, "-k", at_least=1)
-    trained = Trained.load(path)
+    trained = read_bundle(path)
     objects = read_objects(trained, data)
-    asking = _queries(trained, objects, words, like, queries)
+    asking = (
+        read_query(trained, objects, words, like)
+        if queries is None
+        else read_items(queries, width=trained.queries.width)
+    )
     own = None if like is None else np.array([objects.ids.index(like)])
-    unknown, is_plain = ([], False) if words is None else _unknown(trained, words)
-    before = None
-    if compare or is_plain:
+    unknown, is_baseline = ([], False) if words is None else _unknown_words(trained, words)
+    baseline = None
+    if compare or is_baseline:
         rows = baseline_rows(objects, asking)
         if rows is None:
             raise ValueError("--compare needs queries and objects with the same features")
-        if is_plain and not rows[0].nnz:
-            raise ValueError(f"nothing in {objects.source} holds any of these words: {words!r}")
-        before = best(Cosine(), *rows, k, own)
-    if is_plain and before is not None:
-        found = before
+        if is_baseline and not rows[0].nnz:
+            raise ValueError(f"no text in {objects.source} contains any of the words {words!r}")
+        baseline = best_objects(Cosine(), *rows, k, own)
+    if is_baseline and baseline is not None:
+        found = baseline
     else:
         with threadpool_limits(1):
-            found = best(trained.model, trained.queries.rows(asking), trained.objects.rows(objects), k, own)
+            found = best_objects(trained.model, trained.queries.rows(asking), trained.objects.rows(objects), k, own)
     answers = [
-        Asked(
+        Answer(
             query=words if words is not None else asking.ids[at],
             text=None if asking.texts is None else asking.texts[at],
             unknown_words=unknown,
-            is_plain=is_plain,
+            is_baseline=is_baseline,
             hits=_hits(found, at, objects, asking),
-            before=_hits(before, at, objects, asking) if compare and before is not None else None,
+            baseline=_hits(baseline, at, objects, asking) if compare and baseline is not None else None,
         )
         for at in range(len(asking))
     ]
-    return SearchReport(path, objects.source, len(objects), answers, notes_of(objects))
+    return SearchReport(path, objects.source, len(objects), answers, objects.notes)
 
 
-def read_objects(trained: Trained, data: str | None) -> Items:
-    """Read where to look: what is named, or what the model was learned on."""
-    source = data if data is not None else trained.about.get("data")
+def read_objects(trained: TrainedModel, data: str | None) -> Items:
+    """Read the collection; by default the one that the model was trained on."""
+    source = data if data is not None else trained.metadata.get("data")
     if not isinstance(source, str):
-        raise ValueError("the model does not tell what it was learned on: say where to look with --data")
+        raise ValueError("the model file does not name its training data: give the collection with --data")
     try:
         return read_items(source, width=trained.objects.width)
     except FileNotFoundError as error:
         if data is not None:
             raise
-        raise FileNotFoundError(f"{error}; it is what the model was learned on, --data names another") from None
+        raise FileNotFoundError(f"{error}; the model was trained on it, --data names another collection") from None
 
 
-def read_query(trained: Trained, objects: Items, words: str | None, like: str | None) -> Items:
-    """Give one query: words, or an object of the collection."""
+def read_query(trained: TrainedModel, objects: Items, words: str | None, like: str | None) -> Items:
+    """Return one query: words, or an object of the collection."""
     if words is not None:
         if trained.queries.what != "texts":
-            raise ValueError("the model was learned on vectors and knows no words: give --like an id, or --queries")
+            raise ValueError("the model was trained on vectors, not on texts: give --like an id, or --queries a file")
         if not words.strip():
-            raise ValueError("say what to look for: there are no words")
-        return Items("the words", [words], texts=[words])
+            raise ValueError(f"the query must contain words, got {words!r}")
+        return Items("the query", [words], texts=[words])
     assert like is not None
     if trained.queries is not trained.objects:
-        raise ValueError("queries have other features than objects, so that no object can ask: give --queries")
+        raise ValueError("--like needs queries with the features of objects: give --queries a file")
     if like not in objects.ids:
-        raise ValueError(f"--like: nothing in {objects.source} has the id {like!r}; ids are such as {objects.ids[0]!r}")
-    row = objects.ids.index(like)
-    texts = None if objects.texts is None else [objects.texts[row]]
-    return Items(objects.source, [like], None if objects.vectors is None else objects.vectors[[row]], texts)
+        raise ValueError(f"--like: {objects.source} has no id {like!r}; ids are such as {objects.ids[0]!r}")
+    return objects.select([objects.ids.index(like)])
 
 
-def _queries(trained: Trained, objects: Items, words: str | None, like: str | None, queries: str | None) -> Items:
-    if queries is None:
-        return read_query(trained, objects, words, like)
-    return read_items(queries, width=trained.queries.width)
+def best_objects(model: Any, Q: Matrix, P: Matrix, k: int, own: NDArray[np.int64] | None = None) -> Hits:
+    """Return the k best objects of every query; `own` has the row of each query among the objects, to leave out."""
+    found = Index(model, P).search(Q, min(k + (own is not None), P.shape[0]))
+    if own is None:
+        return found
+    order = np.argsort(found.ids == own[:, np.newaxis], axis=1, kind="stable")[:, : min(k, P.shape[0] - 1)]
+    return Hits(*(None if part is None else np.take_along_axis(part, order, axis=1) for part in found))  # type: ignore[arg-type]
 
 
-def best(model: Any, Q: Matrix, P: Matrix, k: int, own: NDArray[np.int64] | None = None) -> Best:
-    """Find the k best objects for every query; `own` has the row that each query is, which it does not find."""
-    wanted = min(k + (own is not None), P.shape[0])
-    if isinstance(model, TripletLearner):
-        found = Best(*Index(model, P).search(Q, wanted))
-    else:
-        parts = [top_k(scores, wanted) for scores in _blocks(model, Q, P)]
-        rows, scores = (np.concatenate(part) for part in zip(*parts, strict=True))
-        found = Best(rows, scores, None)
-    return found if own is None else _without(found, own, min(k, P.shape[0] - 1))
-
-
-def _blocks(model: Similarity | Cosine, Q: Matrix, P: Matrix) -> Iterator[NDArray[Any]]:
-    step = max(1, _SCORES_AT_ONCE // P.shape[0])
-    for start in range(0, Q.shape[0], step):
-        yield model.similarity(Q[start : start + step], P)
-
-
-def _without(found: Best, own: NDArray[np.int64], k: int) -> Best:
-    """Leave out what each query is itself, and the last where it was not found."""
-    order = np.argsort(found.rows == own[:, np.newaxis], axis=1, kind="stable")[:, :k]
-    parts = [None if part is None else np.take_along_axis(part, order, axis=1) for part in found]
-    return Best(*parts)  # type: ignore[arg-type]
-
-
-def _hits(found: Best, at: int, objects: Items, asking: Items) -> list[Hit]:
-    wanted = "" if asking.texts is None else asking.texts[at]
+def _hits(found: Hits, at: int, objects: Items, asking: Items) -> list[Hit]:
+    query = "" if asking.texts is None else asking.texts[at]
     return [
         Hit(
-            rank=place + 1,
+            rank=rank,
             id=objects.ids[row],
-            score=float(found.scores[at, place]),
-            std=None if found.stds is None else float(found.stds[at, place]),
+            score=float(found.scores[at, rank - 1]),
+            std=None if found.stds is None else float(found.stds[at, rank - 1]),
             label=None if objects.labels is None else objects.labels[row],
-            text=None if objects.texts is None else snippet(objects.texts[row], wanted),
+            text=None if objects.texts is None else snippet(objects.texts[row], query),
         )
-        for place, row in enumerate(found.rows[at].tolist())
+        for rank, row in enumerate(found.ids[at].tolist(), start=1)
     ]
 
 
-def _unknown(trained: Trained, words: str) -> tuple[list[str], bool]:
-    """Give words that are no terms of the model, and whether there is no other."""
+def _unknown_words(trained: TrainedModel, words: str) -> tuple[list[str], bool]:
+    """Return the words that are not terms of the model, and whether these are all."""
     assert trained.queries.features is not None
     listed = list(dict.fromkeys(trained.queries.features.words(words)))
-    known = set(trained.queries.features.terms_.tolist())
-    unknown = [word for word in listed if word not in known]
+    terms = set(trained.queries.features.terms_.tolist())
+    unknown = [word for word in listed if word not in terms]
     return unknown, len(unknown) == len(listed)
+
+
+def snippet(text: str, query: str) -> str:
+    r"""Return the line with most words of the query, or the first line with words, without control characters.
+
+    >>> snippet("A letter\n\nThe shuttle flew to the moon.\nBye", "moon shuttle")
+    'The shuttle flew to the moon.'
+    """
+    words = {word.lower() for word in _WORD.findall(query)}
+    lines = lines_with_words(text)
+    scores = [len(words & {word.lower() for word in _WORD.findall(line)}) for line in lines]
+    return clean_line(lines[scores.index(max(scores))] if lines else text)
+
+
+def lines_with_words(text: str) -> list[str]:
+    """Return the lines that contain words, among the first 400."""
+    return [line for line in text.splitlines()[:_SNIPPET_LINES] if _WORD.search(line)]
+
+
+def clean_line(line: str) -> str:
+    """Return at most 200 printable characters, so that a text cannot control the terminal."""
+    kept = "".join(letter if letter.isprintable() else " " for letter in line[: 4 * _SNIPPET_LENGTH])
+    short = " ".join(kept.split())
+    return short if len(short) <= _SNIPPET_LENGTH else short[: _SNIPPET_LENGTH - 1] + "…"

@@ -1,13 +1,14 @@
-"""What people said about a collection: labels, triplets, relevance judgements or clicks.
+"""Read a collection with its supervision: labels, triplets, relevance judgements or clicks.
 
-Whatever it is, it becomes triplets of row numbers to learn from, and something to measure by: labels, grades, or
-comparisons.
+Every kind of supervision is read into triplets of rows, or labels to sample them from, and into what rankings are
+evaluated by: labels, grades or comparisons.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,43 +16,48 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .._utils.checks import check_choice
+from .._utils.checks import check_choice, check_integer, check_number
 from ..io.arrays import read_npy
-from ..io.items import IDS, LABELS, Items
+from ..io.items import IDS, LABELS, Items, read_items
 from ..io.records import as_id, as_number, records
 from ..triplets import from_clicks, from_qrels
-from ..triplets.qrels import judgements
+from ..triplets.qrels import read_qrels
 
+Rows = NDArray[np.int64]
 KINDS = ("labels", "triplets", "qrels", "clicks")
 TRIPLET = ("query", "better", "worse")
-# A line of the log of `ask` that tells of a session, or of a question that was not answered.
+# Lines in the log of `aromatch ask` that contain no judgement.
 _NO_JUDGEMENT = ("session", "skipped")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Supervision:
-    """What was said, by rows of queries and of objects."""
+class Supervised:
+    """Objects, queries and the supervision that relates them."""
 
-    kind: str
+    objects: Items
+    queries: Items | None
+    """None if the objects are the queries."""
+    kind: str = ""
     """One of `KINDS`."""
-    source: str
-    """The file, or what had the labels in it."""
-    told: str
-    """What was found, in a few words."""
+    summary: str = ""
+    """Counts of what was read."""
     labels: NDArray[np.object_] | None = None
-    """Of the queries, for labels; None where a row has none."""
+    """Labels of the queries; None for rows without one."""
     object_labels: NDArray[np.object_] | None = None
-    """Of the objects, when these are not the queries."""
-    triplets: NDArray[np.int64] | None = None
+    """Labels of the objects, if these are not the queries."""
+    triplets: Rows | None = None
     weights: NDArray[np.float64] | None = None
-    times: NDArray[np.float64] | None = None
-    """When each triplet was said, where a file tells."""
     grades: Any = None
-    """For qrels, a CSR matrix of queries and objects; what was not judged is not stored."""
+    """For qrels, a CSR matrix of queries and objects; objects without a judgement are not stored."""
 
     @property
-    def query_rows(self) -> NDArray[np.int64]:
-        """Rows of queries that something was said about."""
+    def asking(self) -> Items:
+        """The queries, which may be the objects."""
+        return self.objects if self.queries is None else self.queries
+
+    @property
+    def query_rows(self) -> Rows:
+        """Rows of the queries that have supervision."""
         if self.labels is not None:
             return np.flatnonzero(self.labels != None)  # noqa: E711 - element by element
         if self.grades is not None:
@@ -59,100 +65,161 @@ class Supervision:
         assert self.triplets is not None
         return np.unique(self.triplets[:, 0])
 
+    @property
+    def labelled_objects(self) -> Rows:
+        """Rows of the objects that have a label, if these are not the queries."""
+        return np.flatnonzero(self.object_labels != None)  # noqa: E711 - element by element
 
-def read_supervision(
-    objects: Items,
-    queries: Items | None,
+    @property
+    def notes(self) -> list[str]:
+        """Return what was left out or changed while reading."""
+        return [note for items in (self.objects, self.queries) if items is not None for note in items.notes]
+
+    def split(self, share: float, seed: int) -> tuple[Rows, Rows]:
+        """Return the sorted rows of the training queries and of the held-out queries."""
+        check_number(share, "--hold-out", at_least=0)
+        if share >= 1:
+            raise ValueError(f"--hold-out must be a share below 1, got {share:g}")
+        rows = self.query_rows
+        n_held_out = round(share * len(rows))
+        if n_held_out == len(rows):
+            raise ValueError(f"--hold-out {share:g} leaves none of {len(rows)} queries for training")
+        order = np.random.default_rng([seed, 1]).permutation(rows)
+        return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
+
+
+def read_supervised(
+    data: str,
+    queries: str | None = None,
     *,
+    files: Mapping[str, str | None],
     missing: str = "error",
     seed: int = 0,
-    files: Mapping[str, str | None],
-) -> Supervision:
-    """Read what was said.
+    widths: tuple[int | None, int | None] = (None, None),
+) -> Supervised:
+    """Read a collection, its queries and its supervision.
 
     Parameters
     ----------
-    objects : Items
-    queries : Items, optional
-        When they are others than the objects.
-    missing : {"error", "skip"}, default "error"
-        What to do with ids that nothing has.
-    seed : int, default 0
-        Draws objects to compare with, for qrels and clicks.
+    data : path
+        The objects.
+    queries : path, optional
+        The queries, if these are not the objects.
     files : path by kind
-        At most one of labels, triplets, qrels and clicks. Without any, labels that the collection has itself.
+        At most one of labels, triplets, qrels and clicks. Without any, the labels of the collection itself.
+    missing : {"error", "skip"}, default "error"
+        Whether unknown ids raise an error or are skipped.
+    seed : int, default 0
+        Random seed for the negatives of qrels and clicks.
+    widths : pair of int, optional
+        Expected number of features of queries and objects, which svmlight files do not contain.
     """
+    check_integer(seed, "--seed", at_least=0)
+    objects = read_items(data, width=widths[1])
+    asking = None if queries is None else read_items(queries, width=widths[0])
+    if asking is not None and asking.what != objects.what:
+        raise ValueError(f"{asking.source} has {asking.what}, but {objects.source} has {objects.what}")
+    return read_supervision(objects, asking, files=files, missing=missing, seed=seed)
+
+
+def read_supervision(
+    objects: Items, queries: Items | None, *, files: Mapping[str, str | None], missing: str = "error", seed: int = 0
+) -> Supervised:
+    """Read the supervision of a collection; the parameters are those of `read_supervised`."""
     check_choice(missing, "--missing", ("error", "skip"))
     given = {kind: path for kind, path in files.items() if path is not None}
     if len(given) > 1:
-        raise ValueError(f"give one of {', '.join(f'--{kind}' for kind in given)}, not several")
+        raise ValueError(f"give one of {', '.join(f'--{kind}' for kind in given)}, got {len(given)}")
+    data = Supervised(objects, queries)
     if not given:
-        return _own_labels(objects, queries)
-    (kind, path), who = next(iter(given.items())), objects if queries is None else queries
+        return _own_labels(data)
+    kind, path = next(iter(given.items()))
     if not Path(path).is_file():
-        raise FileNotFoundError(f"{path} is not there, expected a file of {kind}")
+        raise FileNotFoundError(f"{path} does not exist, expected a file of {kind}")
+    data = replace(data, kind=kind)
     if kind == "labels":
-        return _labels(path, objects, queries, missing)
+        return _read_labels(data, path, missing)
     if kind == "triplets":
-        return _triplets(path, objects, who, missing)
+        return _read_triplets(data, path, missing)
     make = from_qrels if kind == "qrels" else from_clicks
     try:
-        found = make(path, who.ids, objects.ids, missing=missing, random_state=seed)
+        found = make(path, data.asking.ids, objects.ids, missing=missing, random_state=seed)
     except ValueError as error:
-        told = str(error).replace("missing='skip'", "--missing skip")
+        message = str(error).replace("missing='skip'", "--missing skip")
         raise ValueError(
-            told.replace("query_ids", "the ids of queries").replace("object_ids", "those of objects")
+            message.replace("query_ids", "the query ids").replace("object_ids", "the object ids")
         ) from None
     if not len(found.triplets):
-        raise ValueError(f"{path} says of no object that it is better than another, expected {kind} that do")
-    grades = _grades(path, who, objects, missing) if kind == "qrels" else None
-    return Supervision(kind, path, str(found.report), None, None, found.triplets, found.sample_weight, None, grades)
+        raise ValueError(f"{path} contains no comparison, expected {kind} that prefer an object over another")
+    grades = _grades(path, data.asking, objects) if kind == "qrels" else None
+    return replace(data, summary=str(found.report), triplets=found.triplets, weights=found.sample_weight, grades=grades)
 
 
-def _own_labels(objects: Items, queries: Items | None) -> Supervision:
-    unlabelled = [items.source for items in (objects, queries) if items is not None and items.labels is None]
+def row_hashes(items: Items, rows: Rows) -> Rows:
+    """Return a hash of the content of each row, which does not depend on its file or position."""
+    if items.texts is not None:
+        contents: Any = (items.texts[row].encode("utf-8", "replace") for row in rows)
+    elif sparse.issparse(vectors := items.vectors):
+        contents = (_sparse_bytes(vectors[[row]]) for row in rows)  # type: ignore[index]
+    else:
+        assert vectors is not None
+        contents = (np.asarray(vectors[row] + 0.0, dtype=np.float64).tobytes() for row in rows)
+    digests = b"".join(hashlib.sha256(content).digest()[:8] for content in contents)
+    return np.frombuffer(digests, dtype="<i8").astype(np.int64)
+
+
+def _sparse_bytes(row: Any) -> bytes:
+    is_nonzero = row.data != 0
+    order = np.argsort(row.indices[is_nonzero], kind="stable")
+    indices, values = row.indices[is_nonzero][order], row.data[is_nonzero][order]
+    return bytes(indices.astype("<i8").tobytes() + values.astype("<f8").tobytes())
+
+
+# -- labels -----------------------------------------------------------------------------------------------------------
+
+
+def _own_labels(data: Supervised) -> Supervised:
+    unlabelled = [items.source for items in (data.objects, data.queries) if items is not None and items.labels is None]
     if unlabelled:
-        raise ValueError(
-            f"{unlabelled[0]} has no labels, and nothing else says what is similar: "
-            "give --labels, --triplets, --qrels or --clicks"
-        )
-    return _labelled(objects.source, objects, queries, objects.labels, None if queries is None else queries.labels)
+        raise ValueError(f"{unlabelled[0]} has no labels: give --labels, --triplets, --qrels or --clicks")
+    queries = None if data.queries is None else data.queries.labels
+    return _labelled(data, data.objects.source, data.objects.labels, queries)
 
 
-def _labelled(source: str, objects: Items, queries: Items | None, of_objects: Any, of_queries: Any) -> Supervision:
+def _labelled(data: Supervised, source: str, of_objects: Any, of_queries: Any) -> Supervised:
     known = of_objects[of_objects != None]  # noqa: E711
-    classes = len(set(known.tolist()))
-    told = f"{classes:,} labels of {len(known):,} {objects.what}"
-    if classes < 2:
-        raise ValueError(f"{source} has {classes} different labels, expected at least two to tell apart")
-    if queries is None:
-        return Supervision("labels", source, told, of_objects)
-    return Supervision("labels", source, told, of_queries, of_objects)
+    n_classes = len(set(known.tolist()))
+    if n_classes < 2:
+        raise ValueError(f"{source} has {n_classes} different labels, expected at least two")
+    summary = f"{n_classes:,} labels of {len(known):,} {data.objects.what}"
+    if data.queries is None:
+        return replace(data, kind="labels", summary=summary, labels=of_objects)
+    return replace(data, kind="labels", summary=summary, labels=of_queries, object_labels=of_objects)
 
 
-def _labels(path: str, objects: Items, queries: Items | None, missing: str) -> Supervision:
-    """Read a file with the label of each id, of objects and of queries."""
-    sides = [objects] if queries is None else [objects, queries]
+def _read_labels(data: Supervised, path: str, missing: str) -> Supervised:
+    """Read the label of each id, of objects and of queries; an array has one label for each row."""
+    objects, sides = data.objects, [data.objects] if data.queries is None else [data.objects, data.queries]
     if Path(path).suffix.lower() == ".npy":
         column = read_npy(Path(path))
-        if queries is not None or column.ndim != 1 or len(column) != len(objects):
+        if data.queries is not None or column.ndim != 1 or len(column) != len(objects):
             raise ValueError(f"{path} must have one label for each of {len(objects):,} rows, got {column.shape}")
-        return _labelled(path, objects, None, np.array([str(value) for value in column.tolist()], dtype=object), None)
+        return _labelled(data, path, np.array([str(value) for value in column.tolist()], dtype=object), None)
     rows = [{one: row for row, one in enumerate(side.ids)} for side in sides]
     found = [np.full(len(side), None, dtype=object) for side in sides]
     n_known = 0
     for where, values in records(path, is_header=_is_id_and_label, unnamed=_names_of(("id", "label"), path)):
         one = as_id(_first(values, IDS, where), "the id", where)
         label = as_id(_first(values, LABELS, where), "the label", where)
-        places = [(labels, row[one]) for labels, row in zip(found, rows, strict=True) if one in row]
-        if not places and missing == "error":
-            raise ValueError(f"{where}: nothing has the id {one!r}; there are ids such as {objects.ids[0]!r}")
-        for labels, row in places:
+        targets = [(labels, row[one]) for labels, row in zip(found, rows, strict=True) if one in row]
+        if not targets and missing == "error":
+            raise ValueError(f"{where}: unknown id {one!r}; ids are such as {objects.ids[0]!r}")
+        for labels, row in targets:
             labels[row] = label
             n_known += 1
     if not n_known:
-        raise ValueError(f"{path} labels nothing that is there: ids are such as {objects.ids[0]!r}")
-    return _labelled(path, objects, queries, found[0], found[-1])
+        raise ValueError(f"{path} has no known id; ids are such as {objects.ids[0]!r}")
+    return _labelled(data, path, found[0], found[-1])
 
 
 def _is_id_and_label(row: Sequence[str]) -> bool:
@@ -175,20 +242,23 @@ def _names_of(names: Sequence[str], path: str) -> Any:
     return named
 
 
-def _triplets(path: str, objects: Items, queries: Items, missing: str) -> Supervision:
-    """Read ids of a query, of the better and of the worse object; an array has row numbers."""
+# -- triplets and grades ----------------------------------------------------------------------------------------------
+
+
+def _read_triplets(data: Supervised, path: str, missing: str) -> Supervised:
+    """Read ids of a query, of the better and of the worse object; an array has row indices."""
+    sides = (data.asking, data.objects, data.objects)
     if Path(path).suffix.lower() == ".npy":
         rows = read_npy(Path(path))
         if rows.ndim != 2 or rows.shape[1] != 3 or rows.dtype.kind not in "iu" or not len(rows):
-            raise ValueError(f"{path} must have row numbers of query, better and worse object, got {rows.shape}")
-        for column, items in zip(rows.T, (queries, objects, objects), strict=True):
+            raise ValueError(f"{path} must have row indices of query, better and worse object, got {rows.shape}")
+        for column, items in zip(rows.T, sides, strict=True):
             if column.min() < 0 or column.max() >= len(items):
                 at = int(np.flatnonzero((column < 0) | (column >= len(items)))[0])
-                raise ValueError(f"{path}, triplet {at}: there is no row {column[at]} in {items.source}")
-        return Supervision("triplets", path, f"{len(rows):,} triplets", triplets=np.array(rows, dtype=np.int64))
-    places = [{one: row for row, one in enumerate(items.ids)} for items in (queries, objects, objects)]
-    found: list[list[int]] = []
-    times: list[float] = []
+                raise ValueError(f"{path}, triplet {at}: {items.source} has no row {column[at]}")
+        return replace(data, summary=f"{len(rows):,} triplets", triplets=np.array(rows, dtype=np.int64))
+    row_of = [{one: row for row, one in enumerate(items.ids)} for items in sides]
+    triplets: list[list[int]] = []
     weights: list[float] = []
     n_unknown = n_read = 0
     for where, values in records(path, is_header=lambda row: "query" in row, unnamed=_names_of(TRIPLET, path)):
@@ -196,41 +266,32 @@ def _triplets(path: str, objects: Items, queries: Items, missing: str) -> Superv
             continue
         n_read += 1
         triplet = []
-        for name, rows_of, items in zip(TRIPLET, places, (queries, objects, objects), strict=True):
+        for name, rows_of, items in zip(TRIPLET, row_of, sides, strict=True):
             one = as_id(_first(values, (name,), where), name, where)
             if one not in rows_of and missing == "error":
-                raise ValueError(f"{where}: no {name} has the id {one!r}; there are ids such as {items.ids[0]!r}")
+                raise ValueError(f"{where}: {name} has the unknown id {one!r}; ids are such as {items.ids[0]!r}")
             triplet.append(rows_of.get(one, -1))
         if min(triplet) < 0:
             n_unknown += 1
             continue
         if triplet[1] == triplet[2]:
             raise ValueError(f"{where}: better and worse are the same, {values['better']!r}")
-        found.append(triplet)
+        triplets.append(triplet)
         weights.append(as_number(values.get("weight", 1.0), "the weight", where))
         if weights[-1] < 0:
             raise ValueError(f"{where}: the weight must be at least 0, got {weights[-1]:g}")
-        if "time" in values:
-            times.append(as_number(values["time"], "the time", where))
-    if not found:
-        raise ValueError(f"{path} has no triplet of what is there, expected query, better and worse ({n_read:,} read)")
-    told = f"{len(found):,} triplets" + (f", {n_unknown:,} of unknown ids left out" if n_unknown else "")
-    return Supervision(
-        "triplets",
-        path,
-        told,
-        triplets=np.array(found, dtype=np.int64),
-        weights=np.array(weights),
-        times=np.array(times) if len(times) == len(found) else None,
-    )
+    if not triplets:
+        raise ValueError(f"{path} has no triplet of known ids, expected query, better and worse ({n_read:,} read)")
+    summary = f"{len(triplets):,} triplets" + (f", {n_unknown:,} with unknown ids skipped" if n_unknown else "")
+    return replace(data, summary=summary, triplets=np.array(triplets, dtype=np.int64), weights=np.array(weights))
 
 
-def _grades(path: str, queries: Items, objects: Items, missing: str) -> Any:
-    """Give the grades of a file of relevance judgements; of what was judged twice the last counts."""
+def _grades(path: str, queries: Items, objects: Items) -> Any:
+    """Return the grades of a qrels file; of repeated judgements the last one counts."""
     rows, columns = ({one: at for at, one in enumerate(items.ids)} for items in (queries, objects))
     cells: dict[tuple[int, int], float] = {}
-    for _, query, one, grade in judgements(path):
+    for _, query, one, grade in read_qrels(path):
         if query in rows and one in columns:
             cells[rows[query], columns[one]] = grade
-    places = np.array(list(cells), dtype=np.int64).reshape(-1, 2)
-    return sparse.csr_array((np.array(list(cells.values())), places.T), shape=(len(queries), len(objects)))
+    indices = np.array(list(cells), dtype=np.int64).reshape(-1, 2)
+    return sparse.csr_array((np.array(list(cells.values())), indices.T), shape=(len(queries), len(objects)))

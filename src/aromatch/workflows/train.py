@@ -1,7 +1,7 @@
-"""Learn a model from a collection and what was said about it, in a way that can be stopped and taken up again.
+"""Train a model on a collection with supervision, and write it to a file.
 
-Queries that are held out are not looked at: neither terms nor scales nor the model know them. The same settings and
-files give the same file, to the bit, however often the work was interrupted.
+Held-out queries influence neither terms nor scaling nor the model. The same options and files give a bit-identical
+file, however often the training was interrupted.
 """
 
 from __future__ import annotations
@@ -17,24 +17,22 @@ from sklearn.utils.extmath import row_norms
 from threadpoolctl import threadpool_limits
 
 from .._utils.rows import Matrix
-from ..learners import Similarity
+from ..exceptions import NoImprovementError
 from ..triplets import from_labels
-from .bundle import Trained
-from .checkpoints import Checkpoint, digest_of
-from .choosing import name_of
-from .learning import Lesson, Settings, learn
-from .preparation import Preparation, prepare_texts, prepare_vectors
-from .problem import Numbers, Problem, marks, read_problem, split
+from .baseline import baseline_rows
+from .bundle import TrainedModel
+from .fitting import AUTO, Checkpoint, LearnerOptions, TrainingSet, fit
+from .preparation import Prepared, prepare
+from .selection import BASELINE, select
+from .supervision import Rows, Supervised, read_supervised, row_hashes
 
-# Comparisons that were not learned and tell how often predictions come true, at most.
-_MOST_PREDICTIONS = 5_000
-# With labels, and without: then a term is chosen for being frequent, which rare words of a query are not.
-_TERMS = {True: 1_000, False: 4_000}
+# Maximum number of held-out comparisons for calibration.
+_MAX_PREDICTIONS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
-    """What to learn from, what to learn, and where to put it."""
+class TrainOptions:
+    """The options of `aromatch train`."""
 
     data: str
     output: str
@@ -44,200 +42,205 @@ class Training:
     qrels: str | None = None
     clicks: str | None = None
     missing: str = "error"
-    settings: Settings = field(default_factory=Settings)
+    learner: LearnerOptions = field(default_factory=LearnerOptions)
     terms: int | None = None
-    """Terms of texts; None is 1,000 with labels, which choose them well, and 4,000 without."""
+    """Number of terms of texts; None is 1,000 with labels and 4,000 without."""
     scale: str = "auto"
     hold_out: float = 0.0
     seed: int = 0
+    force: bool = False
+    """Write the model even if validation finds it no better than the baseline."""
     restart: bool = False
     checkpoint_seconds: float = 30.0
 
     @property
     def files(self) -> dict[str, str | None]:
-        """The files of what was said, by kind."""
+        """The supervision files by kind."""
         return {"labels": self.labels, "triplets": self.triplets, "qrels": self.qrels, "clicks": self.clicks}
 
 
 @dataclass(frozen=True, slots=True)
 class TrainReport:
-    """What `train` did."""
+    """The result of `train`."""
 
     output: str
     """The model file."""
     n_bytes: int
     learner: str
-    """What was learned with, in the words of the command line."""
-    tried: list[dict[str, Any]]
-    """Learners that were tried on queries held out from them, when nobody said which."""
+    """The learner that was fitted, by its command-line name."""
+    validation_scores: dict[str, float]
+    """mAP on validation queries of the baseline and of all candidates of ``--learner auto``."""
     model: str
-    """The model with its settings, as Python writes it."""
+    """The representation of the model in Python."""
     data: str
     n_objects: int
     what: str
-    """Whether objects are texts or vectors."""
+    """The kind of objects: "texts" or "vectors"."""
     n_queries: int
-    """Queries that were learned from."""
+    """Number of training queries."""
     n_held_out: int
     supervision: str
-    """What was said about them, in a few words."""
+    """Summary of the supervision."""
     prepared: str
-    """How rows were made."""
+    """Summary of how rows are made."""
     n_triplets: int
     n_updates: int | None
-    """Triplets that changed the model; None where nobody counts them."""
+    """Triplets that changed the model; None for learners that do not count them."""
     resumed_from: int
-    """Triplets that an earlier run had learned; 0 when there was none."""
+    """Triplets learned by an interrupted run; 0 if there was none."""
     seed: int
     seconds: float
     notes: list[str]
-    """What else there is to know."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as JSON knows it."""
+        """Return the report as JSON types."""
         return asdict(self)
 
 
-def train(wanted: Training) -> TrainReport:
-    """Learn a model and write it to a file."""
-    begun = perf_counter()
-    _check_output(wanted.output)
-    problem = read_problem(wanted.data, wanted.queries, missing=wanted.missing, seed=wanted.seed, files=wanted.files)
-    known, held = split(problem, wanted.hold_out, wanted.seed)
-    objects, queries = prepare(problem, known, wanted.terms, wanted.scale)
-    lesson = _lesson(problem, objects, queries, known, wanted)
-    notes = [*problem.notes(), *_empty_rows(lesson, problem)]
-    about = _about(wanted, problem, len(known), len(held))
-    learned = np.unique(marks(problem.who_asks, known))
+def train(options: TrainOptions) -> TrainReport:
+    """Train a model and write it to a file.
 
-    def with_all(model: Similarity) -> Trained:
-        return Trained(model, objects, queries, about, learned)
+    Raises
+    ------
+    NoImprovementError
+        If ``--learner auto`` finds no learner that beats the baseline on validation queries. Nothing is written then,
+        unless ``options.force`` is set.
+    """
+    started = perf_counter()
+    _check_output(options.output)
+    options.learner.check()
+    data = read_supervised(
+        options.data, options.queries, files=options.files, missing=options.missing, seed=options.seed
+    )
+    rows, held_out = data.split(options.hold_out, options.seed)
+    hashes, notes = np.unique(row_hashes(data.asking, rows)), data.notes
+    prepared = prepare(data, rows, options.terms, options.scale)
+    training = _training_set(data, prepared, rows, options)
+    notes += _empty_rows(training, data)
+    metadata = _metadata(options, data, len(rows), len(held_out))
 
-    digest = digest_of(about, lesson)
-    checkpoint = Checkpoint(wanted.output, digest, with_all, wanted.checkpoint_seconds, restart=wanted.restart)
+    def bundle(model: Any) -> TrainedModel:
+        return TrainedModel(model, prepared.objects, prepared.queries, metadata, hashes)
+
+    checkpoint = Checkpoint(options.output, metadata, training, bundle, options.checkpoint_seconds)
+    resumed = None if options.restart else checkpoint.load()
+    chosen, scores = options.learner, {}
     with threadpool_limits(1):  # the same bits on any number of cores
-        model, used, tried, told = learn(lesson, wanted.settings, wanted.seed, checkpoint)
-        notes += told
-        about["used"] = {"learner": used.learner, **used.to_dict()}
-        about["n_predicted"] = _calibrate(model, problem, objects, queries, held, wanted.seed)
-        with_all(model).save(wanted.output)
+        if chosen.learner == AUTO:
+            selection = select(training, chosen, options.seed, _baseline(data, rows))
+            chosen, scores = selection.options, selection.scores
+            notes += selection.notes
+            if not selection.improves:
+                result = (
+                    f"on validation queries {chosen} has a mAP of {scores[str(chosen)]:.3f}, "
+                    f"the baseline {scores[BASELINE]:.3f}"
+                )
+                if not options.force:
+                    raise NoImprovementError(f"{options.output} was not written: {result}; --force writes it")
+                notes.append(f"no improvement: {result}")
+        model = fit(training, chosen, options.seed, checkpoint, resumed)
+        metadata["used"] = {"learner": chosen.learner, **chosen.to_dict()}
+        metadata["n_predicted"] = _calibrate(model, data, prepared, held_out, options.seed)
+        bundle(model).save(options.output)
     checkpoint.remove()
     return TrainReport(
-        output=wanted.output,
-        n_bytes=os.path.getsize(wanted.output),
-        learner=name_of(used),
-        tried=[one.to_dict() for one in tried],
+        output=options.output,
+        n_bytes=os.path.getsize(options.output),
+        learner=str(chosen),
+        validation_scores=scores,
         model=" ".join(repr(model).split()),
-        data=wanted.data,
-        n_objects=len(problem.objects),
-        what=problem.objects.what,
-        n_queries=len(known),
-        n_held_out=len(held),
-        supervision=problem.supervision.told,
-        prepared=str(objects),
-        n_triplets=int(getattr(model, "n_triplets_seen_", len(lesson.triplets))),
+        data=options.data,
+        n_objects=len(data.objects),
+        what=data.objects.what,
+        n_queries=len(rows),
+        n_held_out=len(held_out),
+        supervision=data.summary,
+        prepared=str(prepared.objects),
+        n_triplets=int(getattr(model, "n_triplets_seen_", len(training.triplets))),
         n_updates=getattr(model, "n_updates_", None),
         resumed_from=checkpoint.resumed_from,
-        seed=wanted.seed,
-        seconds=perf_counter() - begun,
+        seed=options.seed,
+        seconds=perf_counter() - started,
         notes=notes,
     )
-
-
-def prepare(problem: Problem, known: Numbers, terms: int | None, scale: str) -> tuple[Preparation, Preparation]:
-    """Find out how to make rows of objects and of queries, without a look at what is held out."""
-    of_labels = problem.supervision.kind == "labels"
-    labels = problem.supervision.labels if problem.queries is None else problem.supervision.object_labels
-    # With labels every row is a query, and those that are held out are out as objects too.
-    rows = known if of_labels and problem.queries is None else np.arange(len(problem.objects))
-    if problem.objects.texts is not None:
-        usable = rows if labels is None else rows[labels[rows] != None]  # noqa: E711
-        n_terms = terms if terms is not None else _TERMS[labels is not None]
-        objects = prepare_texts(problem.objects, usable, None if labels is None else labels[usable], n_terms)
-        return objects, objects
-    objects = prepare_vectors(problem.objects, rows, scale)
-    if problem.queries is None or problem.queries.vectors.shape[1] == objects.width:  # type: ignore[union-attr]
-        return objects, objects
-    return objects, prepare_vectors(problem.queries, known, scale)
-
-
-def _lesson(problem: Problem, objects: Preparation, queries: Preparation, known: Numbers, wanted: Training) -> Lesson:
-    """Give rows, and triplets of them without any query that is held out."""
-    said, P = problem.supervision, objects.rows(problem.objects)
-    Q = P if problem.queries is None else queries.rows(problem.queries)
-    if said.labels is None:
-        assert said.triplets is not None
-        is_known = np.isin(said.triplets[:, 0], known)
-        weights = None if said.weights is None else said.weights[is_known]
-        return Lesson(Q, None if Q is P else P, said.triplets[is_known], weights)
-    n = wanted.settings.draws
-    if problem.queries is None:
-        X, y = P[known], said.labels[known]
-        return Lesson(X, None, from_labels(y, n, wanted.seed), None, y)
-    assert said.object_labels is not None
-    there = np.flatnonzero(said.object_labels != None)  # noqa: E711
-    triplets = from_labels(said.labels[known], n, wanted.seed, said.object_labels[there])
-    return Lesson(Q[known], P[there], triplets, None)
-
-
-def _about(wanted: Training, problem: Problem, n_known: int, n_held: int) -> dict[str, Any]:
-    """Tell what the model is learned on: nothing of when, so that the same work gives the same file."""
-    return {
-        "made_by": f"aromatch {version('aromatch')}",
-        "learner": wanted.settings.learner,
-        "settings": wanted.settings.to_dict(),
-        "seed": wanted.seed,
-        "data": wanted.data,
-        "queries": wanted.queries,
-        "files": {kind: path for kind, path in wanted.files.items() if path is not None},
-        "missing": wanted.missing,
-        "what": problem.objects.what,
-        "n_objects": len(problem.objects),
-        "n_queries": n_known,
-        "n_held_out": n_held,
-        "hold_out": wanted.hold_out,
-        "supervision": problem.supervision.told,
-    }
-
-
-def _calibrate(
-    model: Any, problem: Problem, objects: Preparation, queries: Preparation, held: Numbers, seed: int
-) -> int:
-    """Let the model predict comparisons of queries that it does not know; give how many."""
-    said = problem.supervision
-    if not len(held):
-        return 0
-    P: Matrix = objects.rows(problem.objects)
-    Q = P if problem.queries is None else queries.rows(problem.queries)
-    if said.labels is None:
-        assert said.triplets is not None
-        triplets = said.triplets[np.isin(said.triplets[:, 0], held)][:_MOST_PREDICTIONS]
-    else:
-        try:
-            if problem.queries is None:
-                drawn = from_labels(said.labels[held], _MOST_PREDICTIONS, seed)
-                triplets = held[drawn]
-            else:
-                assert said.object_labels is not None
-                there = np.flatnonzero(said.object_labels != None)  # noqa: E711
-                drawn = from_labels(said.labels[held], _MOST_PREDICTIONS, seed, said.object_labels[there])
-                triplets = np.column_stack([held[drawn[:, 0]], there[drawn[:, 1]], there[drawn[:, 2]]])
-        except ValueError:  # what is held out has one label, or each only once
-            return 0
-    model.calibrate(triplets, Q, None if Q is P else P)
-    return len(triplets)
-
-
-def _empty_rows(lesson: Lesson, problem: Problem) -> list[str]:
-    """Tell of rows without a single number: no model can say anything of them."""
-    P = lesson.Q if lesson.P is None else lesson.P
-    n_empty = int(np.count_nonzero(row_norms(P) == 0))
-    return [f"{n_empty:,} {problem.objects.what} have none of the terms or only zeros"] if n_empty else []
 
 
 def _check_output(path: str) -> None:
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
-        raise FileNotFoundError(f"cannot write {path}: the folder {folder} is not there")
+        raise FileNotFoundError(f"cannot write {path}: the folder {folder} does not exist")
     if os.path.isdir(path):
-        raise IsADirectoryError(f"cannot write {path}: it is a folder, expected the name of a file")
+        raise IsADirectoryError(f"cannot write {path}: it is a folder, expected a file name")
+
+
+def _training_set(data: Supervised, prepared: Prepared, rows: Rows, options: TrainOptions) -> TrainingSet:
+    """Return rows and triplets without held-out queries."""
+    P, Q = prepared.P, prepared.Q
+    if data.labels is None:
+        assert data.triplets is not None
+        is_in = np.isin(data.triplets[:, 0], rows)
+        weights = None if data.weights is None else data.weights[is_in]
+        return TrainingSet(Q, None if Q is P else P, data.triplets[is_in], weights)
+    n_triplets = options.learner.n_triplets
+    if data.object_labels is None:
+        X, y = P[rows], data.labels[rows]
+        return TrainingSet(X, None, from_labels(y, n_triplets, options.seed), None, y)
+    labelled = data.labelled_objects
+    triplets = from_labels(data.labels[rows], n_triplets, options.seed, data.object_labels[labelled])
+    return TrainingSet(Q[rows], P[labelled], triplets, None)
+
+
+def _baseline(data: Supervised, rows: Rows) -> tuple[Matrix, Matrix] | None:
+    """Return the rows of the training set whose cosine is the baseline, the one of `aromatch eval`."""
+    if data.labels is None:
+        return baseline_rows(data.objects, data.queries)
+    if data.queries is None:
+        return baseline_rows(data.objects.select(rows), None)
+    return baseline_rows(data.objects.select(data.labelled_objects), data.queries.select(rows))
+
+
+def _metadata(options: TrainOptions, data: Supervised, n_queries: int, n_held_out: int) -> dict[str, Any]:
+    return {
+        "made_by": f"aromatch {version('aromatch')}",
+        "learner": options.learner.learner,
+        "settings": options.learner.to_dict(),
+        "seed": options.seed,
+        "data": options.data,
+        "queries": options.queries,
+        "files": {kind: path for kind, path in options.files.items() if path is not None},
+        "missing": options.missing,
+        "what": data.objects.what,
+        "n_objects": len(data.objects),
+        "n_queries": n_queries,
+        "n_held_out": n_held_out,
+        "hold_out": options.hold_out,
+        "supervision": data.summary,
+    }
+
+
+def _calibrate(model: Any, data: Supervised, prepared: Prepared, held_out: Rows, seed: int) -> int:
+    """Calibrate the model on comparisons of held-out queries; return their number."""
+    if not len(held_out) or not hasattr(model, "calibrate"):
+        return 0
+    P, Q = prepared.P, prepared.Q
+    if data.labels is None:
+        assert data.triplets is not None
+        triplets = data.triplets[np.isin(data.triplets[:, 0], held_out)][:_MAX_PREDICTIONS]
+    else:
+        try:
+            if data.object_labels is None:
+                triplets = held_out[from_labels(data.labels[held_out], _MAX_PREDICTIONS, seed)]
+            else:
+                labelled = data.labelled_objects
+                found = from_labels(data.labels[held_out], _MAX_PREDICTIONS, seed, data.object_labels[labelled])
+                triplets = np.column_stack([held_out[found[:, 0]], labelled[found[:, 1]], labelled[found[:, 2]]])
+        except ValueError:  # the held-out queries have one label only, or each label once
+            return 0
+    model.calibrate(triplets, Q, None if Q is P else P)
+    return len(triplets)
+
+
+def _empty_rows(training: TrainingSet, data: Supervised) -> list[str]:
+    P = training.Q if training.P is None else training.P
+    n_empty = int(np.count_nonzero(row_norms(P) == 0))
+    return [f"{n_empty:,} {data.objects.what} have no known term or only zeros"] if n_empty else []

@@ -7,7 +7,6 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 import aromatch as am
 from aromatch.search import Adapter
-from aromatch.search.adapter.adapter import load_adapter
 from taught_adapters import CONTAINERS, clusters, convinced, taught
 
 # -- what it promises -------------------------------------------------------------------------------------------------
@@ -107,7 +106,7 @@ def test_the_same_feedback_gives_the_same_bits(container, tmp_path):
         getattr(adapters[1], kind)(*arguments)
         if number == 20:  # goes on in another process
             adapters[1].save(tmp_path / "adapter")
-            adapters[1] = load_adapter(tmp_path / "adapter")
+            adapters[1] = am.load(tmp_path / "adapter")
     Q = X + 0.1
     np.testing.assert_array_equal(*(adapter.similarity(Q, X) for adapter in adapters))
     np.testing.assert_array_equal(*(adapter.search(Q, 9).ids for adapter in adapters))
@@ -125,7 +124,7 @@ def test_what_was_saved_goes_on_to_the_same_bits_after_objects_came_and_went(con
     adapter.remove([3, 60, 150, 201])
     convinced(adapter)
     adapter.save(tmp_path / "adapter")
-    loaded = load_adapter(tmp_path / "adapter")
+    loaded = am.load(tmp_path / "adapter")
     Q = X + 0.02
     for one in (adapter, loaded):
         one.judge(X[1] + 0.1, [1, 2], [100])
@@ -295,7 +294,7 @@ def test_string_ids_behave_as_integer_ids_and_survive_a_file(tmp_path):
     (numbered, X), (named, _) = taught_with(list(range(48))), taught_with(names)
     named.save(tmp_path / "adapter")
     expected = numbered.search(X, 9)
-    for adapter in (named, load_adapter(tmp_path / "adapter")):
+    for adapter in (named, am.load(tmp_path / "adapter")):
         hits = adapter.search(X, 9)
         np.testing.assert_array_equal(hits.scores, expected.scores)
         assert hits.ids.tolist() == [[names[one] for one in row] for row in expected.ids.tolist()]
@@ -312,7 +311,7 @@ def test_good_or_bad_alone_one_id_and_record_numbers(tmp_path):
     adapter = Adapter(X, random_state=0)
     assert [adapter.judge(X[0], good=3), adapter.judge(X[0], bad=[4, 5]), adapter.click(X[1], [1, 2], 2)] == [1, 2, 3]
     adapter.save(tmp_path / "adapter")
-    assert load_adapter(tmp_path / "adapter").judge(X[2], good=[np.int64(2)]) == 4
+    assert am.load(tmp_path / "adapter").judge(X[2], good=[np.int64(2)]) == 4
     other = Adapter(X, random_state=0)
     other.judge(X[0], [3], [])
     other.judge(X[0], [], [4, 5])
@@ -346,14 +345,14 @@ def test_texts_are_encoded(container, tmp_path):
         one.judge(X[0], [3, 4], [5])
     assert adapter.judge("first", good=3, bad=20) == 2
     adapter.save(tmp_path / "adapter")
-    loaded = load_adapter(tmp_path / "adapter", encoder=encoder)
+    loaded = am.load(tmp_path / "adapter", encoder=encoder)
     for one in (adapter, loaded):
         np.testing.assert_array_equal(one.search("second", 4).ids, adapter.search(X[1], 4).ids)
         np.testing.assert_array_equal(one.search(["first", "second"], 4).scores, adapter.search(X[:2], 4).scores)
         np.testing.assert_array_equal(one.transform(["first"]), adapter.transform(X[:1]))
     assert adapter.search(["second"], 4).ids.shape == (1, 4)
     with pytest.raises(TypeError, match="encoder"):
-        load_adapter(tmp_path / "adapter").search("second")
+        am.load(tmp_path / "adapter").search("second")
     adapter.encoder = lambda texts: X[:3]
     with pytest.raises(ValueError, match="encoder must return one row"):
         adapter.search("second")

@@ -8,7 +8,6 @@ import aromatch as am
 from aromatch.exceptions import ModelFileError
 from aromatch.io.container import read_model, write_model
 from aromatch.search import Adapter
-from aromatch.search.adapter.adapter import load_adapter
 from taught_adapters import CONTAINERS, clusters, taught
 
 # -- bad input --------------------------------------------------------------------------------------------------------
@@ -81,7 +80,7 @@ def test_a_file_of_something_else_or_with_other_numbers_is_refused(container, tm
     adapter.remove([0])
     path = tmp_path / "adapter"
     adapter.save(path)
-    assert len(load_adapter(path)) == 47
+    assert len(am.load(path)) == 47
     header, arrays = read_model(path)
     harms = [
         ({"metric": "euclid"}, {}),
@@ -117,14 +116,14 @@ def test_a_file_of_something_else_or_with_other_numbers_is_refused(container, tm
     for in_header, in_arrays in harms:
         write_model(tmp_path / "harmed", {**header, **in_header}, {**arrays, **in_arrays})
         with pytest.raises(ModelFileError, match="is not a valid adapter file"):
-            load_adapter(tmp_path / "harmed")
+            am.load(tmp_path / "harmed")
     for missing in arrays:
         write_model(tmp_path / "harmed", header, {name: array for name, array in arrays.items() if name != missing})
         with pytest.raises(ModelFileError):
-            load_adapter(tmp_path / "harmed")
+            am.load(tmp_path / "harmed")
     am.DiagonalAROMA().fit_triplets([[0, 1, 2]], np.eye(3)).save(tmp_path / "model")
     with pytest.raises(ModelFileError, match="kind"):
-        load_adapter(tmp_path / "model")
+        am.load(tmp_path / "model")
 
 
 # -- another embedding ------------------------------------------------------------------------------------------------
@@ -136,7 +135,7 @@ def test_an_adapter_keeps_the_fingerprint_of_its_embedding_and_refuses_others(tm
     adapter = Adapter(X, random_state=0, fingerprint=mine)
     taught(adapter, X, y, range(10))
     adapter.save(tmp_path / "adapter")
-    assert load_adapter(tmp_path / "adapter").fingerprint_ == mine
+    assert am.load(tmp_path / "adapter").fingerprint_ == mine
     with pytest.raises(ValueError, match="its probe differ"):
         adapter.check_fingerprint(other)
     adapter.check_fingerprint(mine)
@@ -146,9 +145,9 @@ def test_without_a_fingerprint_nobody_can_tell_and_one_that_does_not_fit_is_refu
     X, _ = clusters()
     mine, adapter = am.Fingerprint.of("mine", X[:3]), Adapter(X, random_state=0)
     adapter.save(tmp_path / "adapter")
-    assert load_adapter(tmp_path / "adapter").fingerprint_ is None
+    assert am.load(tmp_path / "adapter").fingerprint_ is None
     with pytest.raises(ValueError, match="no fingerprint"):
-        load_adapter(tmp_path / "adapter").check_fingerprint(mine)
+        am.load(tmp_path / "adapter").check_fingerprint(mine)
     with pytest.raises(TypeError, match="fingerprint must be a Fingerprint, got 'mine'"):
         Adapter(X, fingerprint="mine")
     with pytest.raises(ValueError, match="fingerprint has 3 dimensions, but the objects have 8"):
@@ -158,4 +157,4 @@ def test_without_a_fingerprint_nobody_can_tell_and_one_that_does_not_fit_is_refu
     for changed, message in (({"dimension": 9}, "9 dimensions"), ({"probe": "x"}, "its fingerprint is none")):
         write_model(tmp_path / "other", {**header, "fingerprint": {**header["fingerprint"], **changed}}, arrays)
         with pytest.raises(ModelFileError, match=message):
-            load_adapter(tmp_path / "other")
+            am.load(tmp_path / "other")

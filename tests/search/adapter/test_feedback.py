@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
+import aromatch as am
 from aromatch._utils.row_hashes import row_hashes
 from aromatch._utils.rows import as_dense, unit_rows
 from aromatch.search import Adapter
-from aromatch.search.adapter.adapter import load_adapter
 from aromatch.search.adapter.credit import credit_of, weighted_targets
 from aromatch.search.adapter.feedback import REMOVED, Feedback
 from aromatch.search.adapter.neighbourhood import quantile_of_sorted
@@ -184,7 +184,7 @@ def test_an_adapter_goes_on_to_the_same_bits_from_files_and_after_searches(tmp_p
     for step in steps:
         if step == "files":
             other.save(path)
-            other = load_adapter(path)
+            other = am.load(path)
             other.search(container(X), 3)
             continue
         if step == "add":

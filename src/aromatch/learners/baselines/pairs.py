@@ -69,7 +69,7 @@ class PairMetric(MetricSimilarity):
             n = self.n_constraints
             if n is None:
                 n = self._usual_number(len(np.unique(y)))
-            triplets = LabelSampler(y).draw((n + 1) // 2, generator)
+            triplets = LabelSampler(y).sample((n + 1) // 2, generator)
             pairs = triplets[:, [0, 1, 0, 2]].reshape(-1, 2)[:n]
             self._fit(X, pairs, np.arange(n) % 2 == 0, generator)
         return self

@@ -33,8 +33,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from ..._utils import checks
 from ..._utils.chunks import chunks
 from ..._utils.rows import Matrix, MatrixLike, as_dense, as_rows, unit_rows
-from ...exceptions import ModelFileError
-from ...io.container import read_model, write_model
+from ...io.container import write_model
 from ...learners.fingerprint import Fingerprint, check_same
 from ..stores.base import Array, Hits, Keys
 from ..stores.memory import NUMBERS_PER_BLOCK, MemoryStore, products
@@ -406,15 +405,6 @@ class Adapter:
                 self._monitor.add_list()
             self._neighbourhood.update()
         return self._n_records
-
-
-def load_adapter(path: str | PathLike[str], *, encoder: Encoder | None = None) -> Adapter:
-    """Load an adapter from a file; raise a ModelFileError if it is not valid."""
-    header, arrays = read_model(path)
-    try:
-        return Adapter._from_parts(header, arrays, encoder=encoder)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{path} is not a valid adapter file: {error}") from error
 
 
 def _is_text(Q: Any) -> bool:

@@ -1,12 +1,12 @@
 -- Search with PostgreSQL and pgvector; written by `aromatch export`.
--- Vectors have $rank numbers: those of objects(...) and queries(...) in vectors.py.
--- <#> is minus the inner product, so that the smallest comes first.
+-- The metric of the model is $metric, the operator $operator sorts the best objects first.
+-- Vectors have $n_components dimensions: they are the rows of objects(...) and queries(...) in vectors.py.
 
 CREATE EXTENSION IF NOT EXISTS vector;
 
 CREATE TABLE objects (
     id text PRIMARY KEY,
-    embedding vector($rank) NOT NULL
+    embedding vector($n_components) NOT NULL
 );
 
 -- From Python, with psycopg and pgvector.psycopg.register_vector(connection):
@@ -16,7 +16,7 @@ CREATE TABLE objects (
 --             copy.write_row([one, vector])
 
 -- For many objects; $index_note
-CREATE INDEX ON objects USING hnsw (embedding vector_ip_ops);
+CREATE INDEX ON objects USING hnsw (embedding $operators);
 
 -- :query is a row of queries(...).
-SELECT id, -(embedding <#> :query) AS score FROM objects ORDER BY embedding <#> :query LIMIT 10;
+SELECT id, $score AS score FROM objects ORDER BY embedding $operator :query LIMIT 10;

@@ -1,10 +1,10 @@
-"""Would this help us? A team's own log is cut in time, replayed, and several ways to search are held against it."""
+"""Replay the log of a search: train several methods on older lists, compare them on later ones, decide."""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -14,54 +14,53 @@ from threadpoolctl import threadpool_limits
 from ..._utils.checks import check_choice, check_integer, check_number
 from ..._utils.progress import progress_bar
 from ...io.items import Items, read_items
-from ..baseline import Cosine, baseline_rows
+from ...io.logs import COLUMNS
+from ...learners import Cosine
+from ..baseline import baseline_rows
+from ..bundle import TrainedModel
 from ..preparation import Preparation, prepare_texts, prepare_vectors
-from ..problem import notes_of
-from .contestants import ADAPTER, Contestant, Rows, contestants
-from .log import KINDS, Judged, Log, read_log
-from .measures import Figures, are_near, asked_in, figures
-from .picture import draw
-from .shipped import Shipped, load_shipped
-from .verdict import SHIP, Compared, Verdict, compared, decide, too_little
+from .log import JudgedList, Log, read_log
+from .measures import QueryMeasures, are_near, measure, queries_of
+from .methods import BASELINE, ROCCHIO, Method, TrialRows, methods
+from .plot import plot
+from .verdict import SHIP, MethodReport, Verdict, compare_method, decide, too_little
 
-__all__ = ["Compared", "TrialReport", "Verdict", "load_shipped", "run_trial"]
+__all__ = ["MethodReport", "TrialReport", "Verdict", "run_trial"]
 
-# What has a file that others can use; Rocchio is there to compare with.
-SHIPPABLE = ("OASIS", "d-AROMA", "f-AROMA", "MomentAROMA", ADAPTER)
-# Of the older lists, the last that settings are chosen on.
-_CHOSEN_ON = 0.25
-_TERMS = 2_000
-_SHIPPED, _PICTURE = "shipped.safetensors", "trial.png"
+# The last share of the older lists, on which settings are validated.
+_VALIDATION_SHARE = 0.25
+_N_TERMS = 2_000
+_SHIPPED, _PLOT, _REPORT = "shipped.safetensors", "trial.png", "trial.json"
 
 
 @dataclass(frozen=True, slots=True)
 class TrialReport:
-    """What a trial found."""
+    """The result of `run_trial`."""
 
     data: str
     log: str
     kind: str
     """"judgements" or "clicks"."""
-    rows: str
-    """What the rows are that all ways to search see."""
+    prepared: str
+    """Summary of how rows are made."""
     n_objects: int
-    n_before: int
-    """Older lists that tell good from bad, which were learned."""
-    n_after: int
-    """Queries of later lists that tell good from bad, which everything is measured on."""
+    n_training_lists: int
+    """Informative older lists, on which methods were trained."""
+    n_queries: int
+    """Queries of informative later lists, on which methods are compared."""
     n_near: int
-    """Those among them that are near to judged ones."""
+    """Those among them that are near judged queries."""
     seed: int
-    results: list[Compared]
-    """The cosine first; nothing when there was too little to try."""
+    results: list[MethodReport]
+    """The cosine first; empty if there were too few lists."""
     verdict: Verdict
     written: list[str]
     code: list[str]
-    """Lines that use what was exported."""
+    """Lines of Python that use the shipped file."""
     notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as JSON knows it."""
+        """Return the report as JSON types."""
         return asdict(self)
 
 
@@ -75,74 +74,76 @@ def run_trial(
     output: str = "trial",
     missing: str = "error",
     seed: int = 0,
-    show_progress: bool = True,
+    verbose: bool = True,
 ) -> TrialReport:
-    """Hold several ways to search against a team's log, and say whether one of them should be shipped.
+    """Compare several methods on a log, and decide whether to ship one of them.
 
     Parameters
     ----------
     data : path
         The objects: vectors or texts.
     log : path
-        Lists that people judged or clicked; `workflows.trial.log` says what it looks like.
+        Lists with judgements or clicks, in the format of `aromatch.io.logs`.
     kind : {"judgements", "clicks"}
     queries : path, optional
-        Of the queries, when these are no objects.
+        The queries, if these are not objects.
     later : float, default 0.3
-        Share of the lists, the latest, that everything is measured on.
+        Share of the lists, the latest, on which methods are compared.
     output : path, default "trial"
-        Folder for the picture, the report and what is shipped. Only when something is to be shipped there is a file of
-        it.
+        Folder for the plot, the report and, if the decision is to ship, the model file.
     missing : {"error", "skip"}
-        What to do with ids of objects that are not there.
+        Whether unknown object ids raise an error or are skipped.
     seed : int, default 0
-        Decides all that is drawn.
+        Random seed.
     """
-    check_choice(kind, "kind", tuple(KINDS))
+    check_choice(kind, "kind", tuple(COLUMNS))
     check_choice(missing, "--missing", ("error", "skip"))
     check_integer(seed, "--seed", at_least=0)
     if not 0 < check_number(later, "--later", above=0) < 1:
         raise ValueError(f"--later must be a share below 1, got {later:g}")
     if os.path.exists(output) and not os.path.isdir(output):
-        raise NotADirectoryError(f"{output} is there and is no folder")
+        raise NotADirectoryError(f"{output} is not a folder")
     objects = read_items(data)
-    asking = None if queries is None else read_items(queries, width=_width(objects))
+    width = None if objects.vectors is None else objects.vectors.shape[1]
+    asking = None if queries is None else read_items(queries, width=width)
     if asking is not None and asking.what != objects.what:
         raise ValueError(f"{asking.source} has {asking.what}, but {objects.source} has {objects.what}")
     found = read_log(log, kind, objects, asking, missing=missing)
-    preparation = _prepared(objects)
-    rows = Rows(preparation.rows(found.queries), preparation.rows(objects))
-    n_later = round(later * len(found.lists))
-    before, after = found.lists[: len(found.lists) - n_later], found.lists[len(found.lists) - n_later :]
-    learned, measured = ([one for one in lists if one.tells_apart] for lists in (before, after))
-    measured, n_repeated = _new_lists(measured, before)
-    asked = asked_in(measured)
+    preparation = _prepare(objects)
+    rows = TrialRows(preparation.rows(found.queries), preparation.rows(objects))
+    n_older = len(found.lists) - round(later * len(found.lists))
+    older, newer = found.lists[:n_older], found.lists[n_older:]
+    training = [one for one in older if one.is_informative]
+    test, n_repeated = _without_repetitions([one for one in newer if one.is_informative], older)
+    test_queries = queries_of(test)
     notes = _notes(objects, asking, found)
     if n_repeated:
-        notes.append(f"{n_repeated:,} later lists are the same as an older one, and were left out")
-    if n_known := np.count_nonzero(np.isin(asked, asked_in(before))):
-        notes.append(f"{n_known:,} of the later queries were judged before, too")
-    verdict, near, results = too_little(len(learned), len(asked)), np.zeros(len(asked), dtype=np.bool_), []
-    scorers: dict[str, Any] = {}
+        notes.append(f"{n_repeated:,} later lists repeat an older one and were left out")
+    if n_known := np.count_nonzero(np.isin(test_queries, queries_of(older))):
+        notes.append(f"{n_known:,} of the later queries also occur in older lists")
+    verdict, near = too_little(len(training), len(test_queries)), np.zeros(len(test_queries), dtype=np.bool_)
+    results: list[MethodReport] = []
+    models: dict[str, Any] = {}
     if verdict is None:
-        near = are_near(rows, asked_in(learned), asked)
+        near = are_near(rows, queries_of(training), test_queries)
+        names = [one.name for one in methods(1)]
         with threadpool_limits(1):
-            results = _tried(rows, found, before, measured, near, seed, scorers, show_progress)
-            notes += _note_on_all_words(objects, found, measured, results)
+            results, models = _compare_methods(rows, found, older, test, near, seed, verbose)
+            notes += _note_on_all_words(objects, found, test, results)
         notes += [
             f"{name} was left out: {rows.P.shape[1]:,} features are too many for it"
-            for name in ("Rocchio", *SHIPPABLE)
-            if name not in scorers
+            for name in names
+            if name not in models
         ]
-        verdict = decide(results, SHIPPABLE, kind)
+        verdict = decide(results, tuple(name for name in names if name not in (BASELINE, ROCCHIO)), kind)
     report = TrialReport(
         data=data,
         log=log,
         kind=kind,
-        rows=str(preparation),
+        prepared=str(preparation),
         n_objects=len(objects),
-        n_before=len(learned),
-        n_after=len(asked),
+        n_training_lists=len(training),
+        n_queries=len(test_queries),
         n_near=int(near.sum()),
         seed=seed,
         results=results,
@@ -151,138 +152,127 @@ def run_trial(
         code=[],
         notes=notes,
     )
-    return _written(report, output, scorers, preparation)
+    return _write(report, output, models, preparation)
 
 
-def _width(objects: Items) -> int | None:
-    return None if objects.vectors is None else objects.vectors.shape[1]
-
-
-def _prepared(objects: Items) -> Preparation:
-    """Make rows whose inner products are cosines."""
-    everything = np.arange(len(objects))
+def _prepare(objects: Items) -> Preparation:
+    """Prepare rows whose inner products are cosines."""
+    rows = np.arange(len(objects))
     if objects.texts is not None:
-        return prepare_texts(objects, everything, None, _TERMS)
-    return prepare_vectors(objects, everything, "unit")
+        return prepare_texts(objects, rows, None, _N_TERMS)
+    return prepare_vectors(objects, rows, "unit")
 
 
 def _notes(objects: Items, asking: Items | None, found: Log) -> list[str]:
-    notes = [note for items in (objects, asking) if items is not None for note in notes_of(items)]
+    notes = [note for items in (objects, asking) if items is not None for note in items.notes]
     if not found.has_times:
-        notes.append("no line has a time: the last lines are taken for the latest")
+        notes.append("lines have no time: they are used in order")
     if asking is None and objects.texts is not None:
-        n_objects = int(np.count_nonzero(found.itself >= 0))
-        notes.append(f"{n_objects:,} queries are objects by their ids, {len(found.itself) - n_objects:,} are words")
+        n_objects = int(np.count_nonzero(found.own_rows >= 0))
+        notes.append(f"{n_objects:,} queries are ids of objects, {len(found.own_rows) - n_objects:,} are words")
     if found.n_unknown:
-        notes.append(f"{found.n_unknown:,} ids of objects that are not there were left out")
+        notes.append(f"{found.n_unknown:,} unknown object ids were skipped")
     if found.n_empty:
-        notes.append(f"{found.n_empty:,} lists say nothing, and were left out")
+        notes.append(f"{found.n_empty:,} lists have no judgements or clicks and were left out")
     return notes
 
 
-def _new_lists(lists: list[Judged], before: list[Judged]) -> tuple[list[Judged], int]:
-    """Leave out what was said word by word before, and count it: to know it by heart is no gain."""
+def _without_repetitions(lists: list[JudgedList], older: list[JudgedList]) -> tuple[list[JudgedList], int]:
+    """Leave out lists that repeat an older one, which a method could memorize; return their number too."""
 
-    def said(one: Judged) -> tuple[int, bytes, bytes]:
+    def key(one: JudgedList) -> tuple[int, bytes, bytes]:
         return one.query, np.sort(one.good).tobytes(), np.sort(one.others).tobytes()
 
-    known = {said(one) for one in before}
-    new = [one for one in lists if said(one) not in known]
+    known = {key(one) for one in older}
+    new = [one for one in lists if key(one) not in known]
     return new, len(lists) - len(new)
 
 
-def _note_on_all_words(objects: Items, found: Log, measured: list[Judged], results: list[Compared]) -> list[str]:
-    """Tell how the cosine of all words does, where everything else has the most frequent ones only."""
-    if objects.texts is None or (plain := baseline_rows(objects, found.queries)) is None:
-        return []
-    right = float(figures(Cosine(), Rows(*plain), measured, found.itself).right.mean())
-    told = f"the cosine of all words, not only {_TERMS:,} terms, gets {right:.3f} right"
-    return [f"{told}, against {results[0].right.after:.3f}"]
-
-
-def _tried(
-    rows: Rows,
+def _compare_methods(
+    rows: TrialRows,
     found: Log,
-    before: list[Judged],
-    measured: list[Judged],
+    older: list[JudgedList],
+    test: list[JudgedList],
     near: np.ndarray[Any, np.dtype[np.bool_]],
     seed: int,
-    scorers: dict[str, Any],
-    show_progress: bool,
-) -> list[Compared]:
-    """Let every way to search learn, and measure it; what was learned goes into `scorers`."""
-    ways = contestants(rows.P.shape[1])
-    results: list[Compared] = []
-    base: Figures | None = None
-    with progress_bar("trial", sum(len(way.settings) for way in ways), enabled=show_progress) as advance:
-        for way in ways:
-            begun = perf_counter()
-            setting = _chosen(way, rows, found, before, seed)
-            scorer = scorers[way.name] = way.learn(rows, before, found.kind, seed, **setting)
-            seconds = perf_counter() - begun
-            of_way = figures(scorer, rows, measured, found.itself)
-            base = of_way if base is None else base
-            results.append(compared(way.name, setting, base, of_way, near, seconds))
-            advance(len(way.settings))
-    return results
+    verbose: bool,
+) -> tuple[list[MethodReport], dict[str, Any]]:
+    """Train and measure every method; return the reports and the models by name."""
+    all_methods = methods(rows.P.shape[1])
+    results: list[MethodReport] = []
+    models: dict[str, Any] = {}
+    baseline: QueryMeasures | None = None
+    with progress_bar("trial", sum(len(one.settings) for one in all_methods), enabled=verbose) as advance:
+        for method in all_methods:
+            started = perf_counter()
+            setting = _validated(method, rows, found, older, seed)
+            model = models[method.name] = method.train(rows, older, found.kind, seed, **setting)
+            seconds = perf_counter() - started
+            measured = measure(model, rows, test, found.own_rows)
+            baseline = measured if baseline is None else baseline
+            results.append(compare_method(method.name, setting, baseline, measured, near, seconds))
+            advance(len(method.settings))
+    return results, models
 
 
-def _chosen(way: Contestant, rows: Rows, found: Log, before: list[Judged], seed: int) -> dict[str, float]:
-    """Choose settings on the last of the older lists, from what came before them."""
-    if len(way.settings) == 1:
-        return way.settings[0]
-    cut = round((1 - _CHOSEN_ON) * len(before))
-    tried_on = [one for one in before[cut:] if one.tells_apart]
-    if not tried_on or not any(one.tells_apart for one in before[:cut]):
-        return way.settings[0]
-    scores = [
-        float(
-            figures(
-                way.learn(rows, before[:cut], found.kind, seed, **setting), rows, tried_on, found.itself
-            ).right.mean()
-        )
-        for setting in way.settings
-    ]
-    return way.settings[int(np.argmax(scores))]
+def _validated(method: Method, rows: TrialRows, found: Log, older: list[JudgedList], seed: int) -> dict[str, float]:
+    """Return the best setting on the last of the older lists."""
+    n_training = round((1 - _VALIDATION_SHARE) * len(older))
+    training, validation = older[:n_training], [one for one in older[n_training:] if one.is_informative]
+    if len(method.settings) == 1 or not validation or not any(one.is_informative for one in training):
+        return method.settings[0]
+    scores = []
+    for setting in method.settings:
+        model = method.train(rows, training, found.kind, seed, **setting)
+        scores.append(float(measure(model, rows, validation, found.own_rows).correct.mean()))
+    return method.settings[int(np.argmax(scores))]
 
 
-def _written(report: TrialReport, folder: str, scorers: dict[str, Any], preparation: Preparation) -> TrialReport:
-    """Write the picture, what is to be shipped and the report."""
+def _note_on_all_words(objects: Items, found: Log, test: list[JudgedList], results: list[MethodReport]) -> list[str]:
+    """Compare with the cosine of all words of texts: all methods use the most frequent terms only."""
+    if objects.texts is None or (rows := baseline_rows(objects, found.queries)) is None:
+        return []
+    correct = float(measure(Cosine(), TrialRows(*rows), test, found.own_rows).correct.mean())
+    share = results[0].correct.learned
+    return [f"the cosine of all words orders {correct:.3f} correctly, that of {_N_TERMS:,} terms {share:.3f}"]
+
+
+def _write(report: TrialReport, folder: str, models: dict[str, Any], preparation: Preparation) -> TrialReport:
+    """Write the plot, the shipped model and the report; remove those of an earlier trial."""
     os.makedirs(folder, exist_ok=True)
     written, code, notes = [], [], list(report.notes)
     if report.results:
         try:
-            written.append(draw(report.results, report.verdict.method, os.path.join(folder, _PICTURE)))
+            written.append(plot(report.results, report.verdict.method, os.path.join(folder, _PLOT)))
         except ImportError:
-            notes.append("no picture without matplotlib: pip install 'aromatch[plot]'")
+            notes.append("no plot without matplotlib: pip install 'aromatch[plot]'")
     path = os.path.join(folder, _SHIPPED)
     if report.verdict.decision == SHIP:
         assert report.verdict.method is not None
-        about = {
+        metadata = {
             "data": report.data,
             "n_objects": report.n_objects,
-            "supervision": f"{report.n_before:,} lists of {report.kind}",
+            "supervision": f"{report.n_training_lists:,} lists of {report.kind}",
             "files": {report.kind: report.log},
-            "n_queries": report.n_before,
-            "n_held_out": report.n_after,
+            "n_queries": report.n_training_lists,
+            "n_held_out": report.n_queries,
             "made_by": "aromatch trial",
             "seed": report.seed,
         }
-        Shipped(scorers[report.verdict.method], preparation).save(path, about)
+        shipped = TrainedModel(models[report.verdict.method], preparation, preparation, metadata)
+        shipped.save(path)
         written.append(path)
         code = [
-            f"from aromatch.workflows.trial import load_shipped; shipped = load_shipped({path!r})",
-            "index.add(shipped.object_vectors(objects))  # inner products",
-            "found = index.search(shipped.query_vector(queries), 10)",
+            f"model = aromatch.load({path!r})",
+            f"index.add(model.transform_objects(objects))  # the metric is {shipped.metric_!r}",
+            "found = index.search(model.transform(queries), 10)",
         ]
-    # Of a trial before, which would be taken for one of this.
-    for stale in {path, os.path.join(folder, _PICTURE)} - set(written):
+    for stale in {path, os.path.join(folder, _PLOT)} - set(written):
         if os.path.exists(stale):
             os.unlink(stale)
-    changed = {"written": [*written, os.path.join(folder, "trial.json")], "code": code, "notes": notes}
-    whole = TrialReport(**{name: getattr(report, name) for name in TrialReport.__slots__} | changed)
-    temporary = os.path.join(folder, ".trial.json.part")
+    whole = replace(report, written=[*written, os.path.join(folder, _REPORT)], code=code, notes=notes)
+    temporary = os.path.join(folder, f".{_REPORT}.part")
     with open(temporary, "w", encoding="utf-8") as file:
         json.dump(whole.to_dict(), file, indent=1)
-    os.replace(temporary, os.path.join(folder, "trial.json"))
+    os.replace(temporary, os.path.join(folder, _REPORT))
     return whole
