@@ -42,6 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
+from ..._utils.chunks import chunks
 from ..._utils.rows import Matrix, MatrixLike
 from ...kernels.bilinear import forms, quadratic_forms
 from ...kernels.moments import add_sums
@@ -275,9 +276,9 @@ class MomentAROMA(TripletLearner):
 
     def _learn_in_pieces(self, block: Block, advance: Callable[[int], None], kept: str, first: int = 0) -> None:
         # A graph needs all triplets in one batch.
-        size = max(1, len(block.triplets)) if self.denoise else _BATCH
-        for start in range(0, len(block.triplets), size):
-            advance(self._learn(sums.part(block, slice(start, start + size))))
+        size = len(block.triplets) if self.denoise else _BATCH
+        for batch in chunks(len(block.triplets), size):
+            advance(self._learn(sums.part(block, batch)))
 
     def _widened(self, rate: float) -> dict[str, NDArray[Any]]:
         return {name: array if name == "counts" else (1 - rate) * array for name, array in self._state.items()}

@@ -24,7 +24,7 @@ the order of the triplets nor batches matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dsyrk
 
+from ..._utils.chunks import chunks
 from ...kernels.moments import add_outer_products, add_sums, hash_rows
 from ...kernels.rows import RowView, squared_scales
 from ..inputs import Block
@@ -195,9 +196,9 @@ def of_labels(rows: RowView, classes: Indices, indices: Indices | None = None) -
     add_sums(rows, np.array([0, n]), indices, np.ones(n), total)
 
     within, cross = np.zeros((width, width)), np.zeros((width, width))
-    query_classes, at_once = np.flatnonzero(is_query_class), max(1, _CHUNK // width)
-    for first in range(0, len(query_classes), at_once):
-        here = query_classes[first : first + at_once]
+    query_classes = np.flatnonzero(is_query_class)
+    for chunk in chunks(len(query_classes), _CHUNK // width):
+        here = query_classes[chunk]
         members = np.concatenate([order[ends[c] - counts[c] : ends[c]] for c in here])
         class_sums = np.zeros((len(here), width))
         indptr = np.concatenate([[0], np.cumsum(counts[here])])
@@ -236,10 +237,8 @@ def _add(out: Array, rows: RowView, indices: Indices, terms: Sequence[_Term], we
     order = np.argsort(positions.astype(np.min_scalar_type(len(used))), kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(positions, minlength=len(used)))])
     sorted_terms = [(term, term.indices[order], term.sign * weights[order]) for term in terms]
-    at_once = max(1, _CHUNK // max(out.shape))
-    for first in range(0, len(used), at_once):
-        here = slice(first, first + at_once)
-        indptr, own = starts[first : first + at_once + 1], np.ascontiguousarray(used[here])
+    for chunk in chunks(len(used), _CHUNK // max(out.shape)):
+        indptr, own = starts[chunk.start : chunk.stop + 1], np.ascontiguousarray(used[chunk])
         sums = np.zeros((len(own), out.shape[1]))
         for term, term_indices, term_weights in sorted_terms:
             add_sums(term.rows, indptr, term_indices, term_weights, sums)
@@ -250,7 +249,9 @@ def add_squares(out: Array, rows: RowView, indices: Indices, weights: Array) -> 
     """Add to `out`, over all indices, the weight times the outer product of a row with itself."""
     used, positions = used_rows(indices, rows.shape[0])
     totals = np.bincount(positions, weights=weights, minlength=len(used))
-    for own, roots in _parts(max(out.shape), used, np.sqrt(totals)):
+    square_roots = np.sqrt(totals)
+    for chunk in chunks(len(used), _CHUNK // max(out.shape)):
+        own, roots = used[chunk], square_roots[chunk]
         full, is_sparse = _scaled_rows(rows, own, roots)
         if is_sparse:
             add_outer_products(rows, own, full * roots[:, np.newaxis], out)
@@ -262,20 +263,14 @@ def add_squares(out: Array, rows: RowView, indices: Indices, weights: Array) -> 
 
 def add_rows_times(rows: RowView, indices: Indices, factors: Array, out: Array) -> None:
     """Add ``X' F`` to `out` for the rows X with these indices, one per row of F."""
-    for own, G in _parts(max(out.shape), indices, factors):
+    for chunk in chunks(len(indices), _CHUNK // max(out.shape)):
+        own, G = indices[chunk], factors[chunk]
         full, is_sparse = _scaled_rows(rows, own, np.ones(len(own)))
         if is_sparse:
             add_outer_products(rows, own, G, out)
         else:
             # In place: the transposed arrays are in Fortran order.
             dgemm(1.0, G.T, full.T, beta=1.0, c=out.T, trans_b=True, overwrite_c=True)
-
-
-def _parts(width: int, *arrays: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
-    """Return arrays in chunks of so many rows that a matrix of this width fits the budget."""
-    at_once = max(1, _CHUNK // width)
-    for first in range(0, len(arrays[0]), at_once):
-        yield tuple(array[first : first + at_once] for array in arrays)
 
 
 def _scaled_rows(rows: RowView, indices: Indices, scales: Array) -> tuple[Array, bool]:
