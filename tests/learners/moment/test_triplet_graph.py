@@ -41,7 +41,7 @@ def test_every_group_has_a_component_and_the_denoised_sum_is_near_that_of_the_la
     assert np.linalg.norm(denoised - exact) < 0.5 * np.linalg.norm(sampled - exact)
 
 
-def by_dense_matrices(Q, P, triplets, weights, symmetric):
+def by_dense_matrices(Q, P, triplets, weights, symmetric, factor=1.0):
     """The denoised sums, all in dense matrices; rows in no triplet have no judgement."""
     K = np.zeros((len(Q), len(P)))
     np.add.at(K, (triplets[:, 0], triplets[:, 1]), weights)
@@ -53,7 +53,7 @@ def by_dense_matrices(Q, P, triplets, weights, symmetric):
     scaled = K / roots[0][:, np.newaxis] / roots[1]
     edge = np.sqrt(np.mean((scaled**2).sum(axis=1))) + np.sqrt(np.mean((scaled**2).sum(axis=0)))
     U, values, V = np.linalg.svd(scaled, full_matrices=False)
-    kept = values > edge
+    kept = values > factor * edge
     K_hat = roots[0][:, np.newaxis] * ((U[:, kept] * values[kept]) @ V[kept]) * roots[1]
     new_query, new = (sums.is_validation(sums.row_hashes(RowView.of_dense(X), np.arange(len(X)))) for X in (Q, P))
     centred = P[new] - np.average(P[new], axis=0, weights=degrees[1][new])
@@ -80,6 +80,17 @@ def test_denoised_sums_are_those_of_dense_matrices(n_triplets, symmetric, contai
     assert 7 <= n_kept <= 9
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4 * np.abs(other).max())
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_the_noise_edge_decides_which_components_are_kept(factor):
+    X, y, _, _ = groups(n_rows=300, width=10)
+    counts = []
+    for n_triplets in (600, 900, 1_200, 1_500, 2_000):
+        triplets = am.triplets.from_labels(y, n_triplets, random_state=0)
+        counts.append([by_dense_matrices(X, X, triplets, np.ones(n_triplets), True, f)[1] for f in (1.0, factor)])
+        assert len(graph_of(block_of(X, X, triplets)).components.values) == counts[-1][0]
+    assert any(kept != other for kept, other in counts)  # another edge would show
 
 
 def test_negative_components_are_found():

@@ -43,7 +43,7 @@ LinearMethod = Callable[[TrainingSet, int, float | None], tuple[Array, Array | N
 # Each returns the map of all rows and that of the training rows alone, or None without signal.
 _LINEAR: dict[str, LinearMethod] = {"moment": moment_map, "spectral": spectral_map}
 _CANDIDATES = {"auto": tuple(_LINEAR), "linear": tuple(_LINEAR), "moment": ("moment",), "spectral": ("spectral",)}
-# Values of `method_`; files store their index, so new ones are appended.
+# Values of `method_`; files store the index, so the order is fixed.
 _FITTED_METHODS = ("cosine", "moment", "spectral", "projection")
 # Power of the norm that mapped rows are divided by.
 _POWER = 0.7

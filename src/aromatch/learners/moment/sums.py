@@ -123,7 +123,7 @@ def named(found: Sums, prefix: str = "") -> dict[str, Array]:
 def split_sums(block: Block, hashes: NDArray[np.uint64], m: int, n: int) -> dict[str, Array]:
     """Sum over all triplets, over those of training rows, and over those in which only the query is a validation row.
 
-    The last ones estimate the margins of unseen queries among known objects.
+    The last ones estimate the margins of unseen queries among training objects.
     """
     validation_query, *validation_objects = is_validation(hashes).T
     train_objects = ~(validation_objects[0] | validation_objects[1])
