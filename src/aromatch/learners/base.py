@@ -74,6 +74,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         A model that leaves objects as they are returns its argument. `set_output` has no effect here.
         """
         self._check_is_fitted()
+        self._check_names(P, "P", self._object_names())
         matrix = as_matrix(P, "P")
         self._check_width(matrix, "P", "n_object_features_in_")
         self._check_square(read_all(matrix, "P").largest_square)
@@ -345,9 +346,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _check_both(self, Q: Any, P: Any) -> tuple[Matrix, Matrix]:
         self._check_is_fitted()
-        self._check_names(Q)
-        Q_matrix = as_matrix(Q, "Q")
-        P_matrix = Q_matrix if P is None or P is Q else as_matrix(P, "P")
+        Q_matrix, P_matrix = self._check_matrices(Q, P)
         self._check_width(Q_matrix, "Q", "n_features_in_")
         self._check_width(P_matrix, "Q (as P, which is None)" if P is None else "P", "n_object_features_in_")
         if self._is_stateless and Q_matrix.shape[1] != P_matrix.shape[1]:
@@ -359,11 +358,31 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if not self._is_stateless or hasattr(self, attribute):
             check_width(X, name, getattr(self, attribute))
 
-    def _check_names(self, Q: Any) -> None:
-        """Refuse a data frame with other columns than the model was learned on."""
-        names, known = feature_names(Q), getattr(self, "feature_names_in_", None)
-        if names is not None and known is not None and names != list(known):
-            raise ValueError(f"Q has the columns {names[:5]}..., but the model was learned on {list(known)[:5]}...")
+    def _check_matrices(self, Q: Any, P: Any) -> tuple[Matrix, Matrix]:
+        """Return Q and P as matrices, the same one if P is None or Q; check the names of their columns."""
+        self._check_names(Q, "Q", getattr(self, "feature_names_in_", None))
+        queries = as_matrix(Q, "Q")
+        if P is None or P is Q:
+            return queries, queries
+        self._check_names(P, "P", self._object_names())
+        return queries, as_matrix(P, "P")
+
+    def _check_names(self, X: Any, name: str, known: Any) -> None:
+        """Refuse a data frame with other columns than the model was fitted on."""
+        if known is not None and (names := feature_names(X)) is not None and names != list(known):
+            raise ValueError(f"{name} has the columns {names[:5]}..., but the model was fitted on {list(known)[:5]}...")
+
+    def _object_names(self) -> Any:
+        """Return the names of the object features: those of the queries if both were the same rows."""
+        if self.__dict__.get("_one_space", True):
+            return getattr(self, "feature_names_in_", None)
+        return getattr(self, "object_feature_names_in_", None)
+
+    def _record_names(self, Q: Any, P: Any) -> None:
+        """Keep the names of the columns of data frames."""
+        for X, name in ((Q, "feature_names_in_"), (None if P is Q else P, "object_feature_names_in_")):
+            if (names := feature_names(X)) is not None:
+                setattr(self, name, np.array(names, dtype=object))
 
     def _check_square(self, square: float) -> None:
         """Refuse rows that are too large for the model's precision."""

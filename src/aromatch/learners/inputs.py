@@ -1,14 +1,12 @@
 """What the learners accept, checked: parameters, row numbers, and the rows that they name."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from .._utils import checks
-from .._utils.rows import Matrix, check_structure, read_rows
+from .._utils.rows import Matrix, read_rows
 from ..kernels.rows import RowView, squared_scales
 
 
@@ -68,51 +66,6 @@ def check_dtype(dtype: Any) -> np.dtype[Any]:
         return _PRECISIONS[dtype]
     except (KeyError, TypeError):
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}") from None
-
-
-def write_initial(init: Any, W: NDArray[Any]) -> None:
-    """Put W before the first triplet into an array of zeros."""
-    scale = initial_scale(init, *W.shape)
-    with np.errstate(over="ignore"):  # refused below
-        if scale is None:
-            matrix = initial_matrix(init, *W.shape)
-            W[...] = matrix.toarray() if sparse.issparse(matrix) else matrix
-        elif scale != 0:
-            np.fill_diagonal(W, scale)
-    check_initial_values(W, W.dtype)
-
-
-def initial_scale(init: Any, m: int, n: int) -> float | None:
-    """Give the c of an init that is c times the identity, zero included; None when it is a matrix."""
-    if isinstance(init, str):
-        checks.check_choice(init, "init", ("zero", "identity"))
-        if init == "zero":
-            return 0.0
-        init = 1.0
-    if isinstance(init, Sequence) or np.ndim(init) > 0:
-        return None
-    scale = checks.check_number(init, "init")
-    if m != n:
-        raise ValueError(f"init is a multiple of the identity, which needs m = n, got m = {m} and n = {n}")
-    return scale
-
-
-def initial_matrix(init: Any, m: int, n: int) -> Matrix:
-    """Return an init that is an array or a sparse matrix of numbers, of the right shape."""
-    check_structure(init, "init")
-    array = init if sparse.issparse(init) else checks.as_array(init, "init")
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"init must be 'zero', 'identity', a number or an array of numbers, got {array.dtype}")
-    if array.shape != (m, n):
-        raise ValueError(f"init must have the shape ({m}, {n}), got {array.shape}")
-    return array
-
-
-def check_initial_values(W: NDArray[Any], dtype: np.dtype[Any]) -> None:
-    """Refuse values of W that an update could not go on from."""
-    # The largest and the smallest, not the largest of a copy without signs; NaN is neither.
-    if W.size and not (W.max() <= LARGEST[dtype] and W.min() >= -LARGEST[dtype]):
-        raise ValueError(f"init contains NaN, infinity or numbers too large for {dtype}")
 
 
 def check_width(X: Matrix, name: str, width: int) -> None:

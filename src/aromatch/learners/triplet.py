@@ -1,4 +1,4 @@
-"""What every learner of relative judgements can do: learn triplets or one judgement, and score by ``q'Wp``."""
+"""TripletLearner: a bilinear score ``q'Wp`` learned from triplets, in batches or one at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from math import sqrt
 from operator import is_
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,42 +16,45 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._utils import checks
 from .._utils.chunks import timed_chunks
 from .._utils.progress import progress_bar
-from .._utils.rows import Matrix, MatrixLike, ReadRows, as_matrix, check_structure, read_all, read_single_row
+from .._utils.rows import Matrix, MatrixLike, ReadRows, check_structure, read_all, read_single_row
 from ..exceptions import NumericalError
 from ..kernels.rows import RowView
+from ..triplets import stream_from_labels
 from .base import Similarity
 from .contributions import Contributions, cells_of, nonzero_values
 from .embedding.triplet_embedding import TripletEmbedding, project
 from .inputs import (
     LARGEST,
     Block,
+    check_dtype,
     check_pairs,
     check_scale,
     check_triplets,
     check_width,
-    feature_names,
-    product,
     read_both,
 )
+from .online import pending
+from .online.cells import Cells, DenseCells, TouchedCells, check_touched
+from .online.initial import initial_scale
 
 _TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
 
 
 class Update(NamedTuple):
-    """What the model thought of a triplet just before it learned it."""
+    """Result of learning one triplet."""
 
     margin: float
-    """Score of the preferred object minus score of the other; negative or zero is a mistake."""
+    """Score of the preferred object minus score of the other, before the update; a mistake if not positive."""
     std: float | None
-    """Standard deviation of that margin under the learned distribution; None where there is none."""
+    """Standard deviation of the margin before the update; None for learners without a distribution."""
     loss: float
-    """The hinge ``max(0, 1 - margin)``."""
+    """Hinge loss ``max(0, 1 - margin)``."""
     updated: bool
     """Whether the model changed."""
 
 
 class _Readiness(NamedTuple):
-    """What a model has found out about itself once and need not again while it is set the same."""
+    """Results of the checks of a model, valid while its state and its parameters are the same objects."""
 
     state: dict[str, NDArray[Any]]
     params: list[Any]
@@ -60,52 +63,84 @@ class _Readiness(NamedTuple):
     n: int
     precision: np.dtype[Any]
     largest_scale: float
+    learner: str
+    has_std: bool
 
 
 class TripletLearner(Similarity):
-    """A bilinear score ``q'Wp`` that is learned from triplets.
+    """Base class of learners of a bilinear score ``q'Wp`` from triplets.
 
-    A subclass gives `_first_state` (the arrays before the first triplet), `_learn` (take in a block of triplets) and
-    `W_`, with `_map_queries` and `_forms` to score by it. One that keeps a distribution adds `_variances`.
+    The state is a `DenseCells` or a `TouchedCells`. A subclass defines three hooks: `_check_params`, `_first_state`
+    (the state before the first triplet) and `_learn` (run a kernel over a block of triplets), and `_shapes` for files.
+    A learner with a distribution adds `_variances`, `_spread` and `_cell_variances`, and `_decayed` for `decay`.
     """
 
     verbose: bool
     n_features_in_: int
     n_object_features_in_: int
 
-    _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST
-    """Largest ``|q|^2 |p|^2 / r`` that the learner carries, where that is less than the arithmetic does."""
+    # Parameters that not every learner has, with the value for those that have not.
+    init: Any = "zero"
+    n_triplets: int = 0
+    dtype: Any = "float64"
+    cells: str = "dense"
+    random_state: Any = None
 
-    _breaks_by: ClassVar[str] = "rounding has used up the covariance, no variance is left to learn with"
-    _remedy: ClassVar[str] = "Larger r, rows of unit norm or float64 avoid this"
-    """What stops a kernel in front of a triplet, and what to do about it."""
+    _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST
+    """Largest ``|q|^2 |p|^2 / r`` that the updates of the learner can handle."""
+
+    _failure: ClassVar[str] = "rounding has used up the covariance, no variance is left to learn with"
+    _remedy: ClassVar[str] = "Use a larger r, rows of unit norm or float64"
+    """Why a kernel stops before a triplet, and what a user can do about it."""
 
     # -- hooks --------------------------------------------------------------------------------------------
 
-    def _first_state(self, m: int, n: int) -> dict[str, NDArray[Any]]:
+    def _check_params(self) -> float:
+        """Check the parameters; return r, or what takes its place in the scale ``|q|^2 |p|^2 / r``."""
+        raise NotImplementedError
+
+    def _first_state(self, m: int, n: int, init: Any) -> dict[str, NDArray[Any]]:
+        """Return the state before the first triplet, for m query and n object features."""
         raise NotImplementedError
 
     def _learn(self, block: Block) -> int:
-        """Learn a block in place; give the number learned, which is less when one could not be."""
+        """Learn a block in place; return the number learned, which is less if the kernel stopped."""
         raise NotImplementedError
 
-    def _check_params(self) -> float:
-        """Check the parameters; give r, or what takes its place in the scale ``|q|^2 |p|^2 / r``."""
-        raise NotImplementedError
+    def _stores_touched(self, m: int, n: int) -> bool:
+        """Return whether the parameters ask for touched cells."""
+        return False
+
+    def _initial(self) -> Any:
+        """Return the `init` in use."""
+        return self.init
 
     @property
-    def _precision(self) -> np.dtype[Any]:
-        """Precision of the scores."""
-        raise NotImplementedError
-
-    def _map_queries(self, Q: Matrix) -> NDArray[Any]:
-        raise NotImplementedError
-
-    def _forms(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """``q'Wp`` for rows (query, object) or (query, preferred, other)."""
-        raise NotImplementedError
+    def _weights(self) -> Cells:
+        """W in the form that scores use."""
+        state: Any = self._state
+        return cast(Cells, state)
 
     # -- learning -----------------------------------------------------------------------------------------
+
+    def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
+        """Sample `n_triplets` triplets from the labels and learn them, starting from `init`.
+
+        A triplet is a random row, a random other row with the same label and a random row with another label.
+        """
+        with self._unchanged_on_error() as begin:
+            r = self._check_common_params()
+            (view, _, square), y = self._read_labelled(X, y)
+            stream = stream_from_labels(y, self.n_triplets, self.random_state)
+            self.__dict__.pop("_state", None)
+            self._begin(view.shape[1], view.shape[1])
+            begin()
+            with self._bar(self.n_triplets) as advance:
+                for triplets in stream:
+                    block = Block(view, view, view, triplets, None)
+                    self._check_scale(block, square, square, r)
+                    self._learn_in_chunks(block, advance, "the model is unchanged", self.n_triplets_seen_)
+        return self
 
     def fit_triplets(
         self,
@@ -115,7 +150,7 @@ class TripletLearner(Similarity):
         *,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Start anew, from `init` where there is one, and learn the triplets in their order.
+        """Start from `init` and learn the triplets in order.
 
         Parameters
         ----------
@@ -124,8 +159,8 @@ class TripletLearner(Similarity):
         Q : array or CSR matrix of shape (n_queries, m)
         P : array or CSR matrix of shape (n_objects, n), default Q
         sample_weight : array of shape (N,), optional
-            How much each triplet counts. For the weight w an online learner takes ``r / w`` in place of r, and
-            `MomentAROMA` takes it in w times; with 0 it is counted, but changes nothing.
+            Weight of each triplet. For the weight w an online learner uses ``r / w`` in place of r, and `MomentAROMA`
+            adds the triplet w times. A triplet of weight 0 is counted, but changes nothing.
         """
         return self._fit_triplets(triplets, Q, P, sample_weight, starts=True)
 
@@ -137,92 +172,88 @@ class TripletLearner(Similarity):
         *,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Go on learning from where the model is, or start when it has not begun.
+        """Continue learning from the current state; a new model starts from `init`.
 
-        Takes the same arguments as `fit_triplets`. Only rows that the triplets name are looked at.
+        The arguments are those of `fit_triplets`. Only rows that the triplets name are read.
         """
         return self._fit_triplets(triplets, Q, P, sample_weight, starts=False)
 
     def _fit_triplets(self, triplets: Any, Q: Any, P: Any, sample_weight: Any, *, starts: bool) -> Self:
         with self._unchanged_on_error() as begin:
             if starts:
-                self.__dict__.pop("_state", None)
-                self.__dict__.pop("feature_names_in_", None)
+                for name in ("_state", "feature_names_in_", "object_feature_names_in_"):
+                    self.__dict__.pop(name, None)
             r = self._check_common_params()
-            self._check_names(Q)
-            Q_matrix = as_matrix(Q, "Q")
-            P_matrix = Q_matrix if P is None or P is Q else as_matrix(P, "P")
-            numbers = check_triplets(triplets, Q_matrix, P_matrix)
+            queries, objects = self._check_matrices(Q, P)
+            self._check_unchanged(queries, objects)
+            numbers = check_triplets(triplets, queries, objects)
             weights = checks.check_weights(sample_weight, len(numbers))
-            self._check_widths(Q_matrix, P_matrix)
-            rows = read_both(Q_matrix, P_matrix, numbers)
+            rows = read_both(queries, objects, numbers)
             block = Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights)
-            if not hasattr(self, "_state") and (names := feature_names(Q)) is not None:
-                self.feature_names_in_ = np.array(names, dtype=object)
-            self._begin(Q_matrix.shape[1], P_matrix.shape[1])
+            if not hasattr(self, "_state"):
+                self._record_names(Q, P)
+            self._begin(queries.shape[1], objects.shape[1], one_space=objects is queries)
             self._check_scale(block, rows.query_square, rows.object_square, r)
             begin()
-            kept = "the model is as it was before" if starts else "the triplets before it are learned"
             with self._bar(len(numbers)) as advance:
-                self._learn_in_pieces(block, advance, kept)
+                kept = "the model is unchanged" if starts else "the triplets before it are learned"
+                self._learn_in_chunks(block, advance, kept)
         return self
 
     def learn_one(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, *, sample_weight: float = 1.0) -> Update:
-        """Learn one judgement: for the query q, p_pos is better than p_neg.
+        """Learn one triplet: for the query q, p_pos is better than p_neg.
 
-        Each is a vector, or a matrix (dense or CSR) with one row.
+        Each is a vector, or a matrix (dense or CSR) with one row. The prediction is recorded for `preference_proba`.
 
         Returns
         -------
         Update
-            What the model thought before it learned: margin, its standard deviation, loss, updated.
+            Margin and its standard deviation before the update, loss, and whether the model changed.
         """
-        if hasattr(self, "_state"):  # then nothing changes before the kernel does
-            return self._judge(q, p_pos, p_neg, sample_weight)
+        if hasattr(self, "_state"):  # nothing changes before the kernel runs
+            return self._learn_one(q, p_pos, p_neg, sample_weight)
         with self._unchanged_on_error():
-            return self._judge(q, p_pos, p_neg, sample_weight)
+            return self._learn_one(q, p_pos, p_neg, sample_weight)
 
-    def _judge(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, sample_weight: float) -> Update:
+    def _learn_one(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, sample_weight: float) -> Update:
         ready = self._readiness()
         r = self._check_common_params() if ready is None else ready.r
         query, query_square = read_single_row(q, "q")
         good, good_square = read_single_row(p_pos, "p_pos")
         bad, bad_square = read_single_row(p_neg, "p_neg")
         weight = checks.check_number(sample_weight, "sample_weight", at_least=0)
-        if good.shape != bad.shape:
-            raise ValueError(f"p_pos and p_neg must have the same width, got {good.shape[1]} and {bad.shape[1]}")
-        if ready is None:
-            self._check_widths(query, good, "q", "p_pos")
-            self._begin(query.shape[1], good.shape[1])
+        m, n = query.shape[1], good.shape[1]
+        if bad.shape[1] != n:
+            raise ValueError(f"p_pos and p_neg must have the same width, got {n} and {bad.shape[1]}")
+        if ready is None or m != ready.m or n != ready.n:
+            self._check_unchanged(query, good, "q", "p_pos")
+            self._begin(m, n, one_space=m == n)
             ready = self._become_ready(r)
-        else:
-            check_width(query, "q", ready.m)
-            check_width(good, "p_pos", ready.n)
         weights, record = None if weight == 1 else np.array([weight]), np.zeros((1, 3))
         block = Block(query, good, bad, _TRIPLET_ZERO, weights, record)
         squares = query_square, max(good_square, bad_square)
-        check_scale(block, *squares, r, ready.precision, ready.largest_scale, type(self).__name__)
+        check_scale(block, *squares, r, ready.precision, ready.largest_scale, ready.learner)
         unit, learned = self._unit_of_margins, self._learned_so_far  # of the model that predicts
         if self._learn(block) == 0:
-            raise NumericalError(f"triplet 0: {self._breaks_by}; the model is as it was before. {self._remedy}")
+            raise NumericalError(f"triplet 0: {self._failure}; the model is unchanged. {self._remedy}")
         margin, variance, updated = record[0].tolist()
-        std = sqrt(variance) if hasattr(self, "_variances") else None
+        std = sqrt(variance) if ready.has_std else None
         if weight > 0:
-            self._noted().add_one(margin / unit, learned)
+            (self.__dict__.get("_calibration") or self._noted()).add_one(margin / unit, learned)
         return Update(margin, std, max(0.0, 1.0 - margin), bool(updated))
 
     def grow(self, m: int, n: int | None = None) -> Self:
-        """Make room for new features, which come after those that are there.
+        """Add query and object features after the existing ones, and keep what was learned.
 
-        Nothing is known of them yet: they are as they would be before the first triplet. What is known of the others
-        stays. Names of features and fingerprints are dropped, since they are not those of the new ones.
+        New features have the state that they have before the first triplet. Names of features and fingerprints are
+        dropped.
 
         Parameters
         ----------
         m : int
-            How many features a query has from now on, at least as many as before.
+            Number of query features, at least as many as before.
         n : int, optional
-            How many an object has. As many as a query when both had the same number before, otherwise it must be given.
+            Number of object features; default m if queries and objects have as many features so far.
 
         Examples
         --------
@@ -247,32 +278,40 @@ class TripletLearner(Similarity):
             self._state = self._grown(m, n)
             self.n_features_in_ = m
             self.n_object_features_in_ = n
-            for name in ("feature_names_in_", "_fingerprints", "_ready"):
+            for name in ("feature_names_in_", "object_feature_names_in_", "_fingerprints", "_ready"):
                 self.__dict__.pop(name, None)
         return self
 
     def _grown(self, m: int, n: int) -> dict[str, NDArray[Any]]:
-        """Give a state for more features, with what is known in the corner of every array."""
-        state = self._first_state(m, n)
-        for name in state:  # parameters of before may have asked for more than is wanted now
-            known = self._state.get(name)
-            if known is not None:
-                state[name][tuple(map(slice, known.shape))] = known
-        return state
+        """Return the state for more features."""
+        self._check_dtype_unchanged()
+        folded: Any = self._folded()
+        if folded.is_touched != self._stores_touched(m, n):
+            raise ValueError(
+                f"cells={self.cells!r} stores all cells so far, and {m} x {n} features are too many for it"
+            )
+        init = self._initial()
+        if initial_scale(init, *([self.n_features_in_] * 2)) is None:
+            init = "zero"  # an initial matrix has no values for new features
+        grown: dict[str, NDArray[Any]] = folded.grown(self._first_state(m, n, init))
+        return grown
 
-    @available_if(lambda self: hasattr(self, "_widened"))
+    def _folded(self) -> Cells:
+        """Return the state without pending terms."""
+        return self._weights.folded()
+
+    @available_if(lambda self: hasattr(self, "_decayed"))
     def decay(self, rate: float) -> Self:
-        """Trust what was learned less, so that what comes counts more: for a truth that drifts.
+        """Reduce the confidence in what was learned, so that new triplets count more: for preferences that drift.
 
-        W stays as it is. What is known of it goes this part of the way back to what was known before the first triplet:
-        the inverse of its covariance becomes ``(1 - rate)`` times itself plus `rate` times the identity. A
-        `FactoredAROMA` does so with both of its matrices, each by ``1 - sqrt(1 - rate)``. A `MomentAROMA` gives all
-        judgements so far ``1 - rate`` of their weight; with `r`, which is held against all weights, W gets smaller.
+        W does not change. The inverse of its covariance becomes ``(1 - rate)`` times itself plus `rate` times the
+        identity; `FactoredAROMA` does so for both of its covariances, each by ``1 - sqrt(1 - rate)``. `MomentAROMA`
+        multiplies the weights of all triplets so far by ``1 - rate``.
 
         Parameters
         ----------
         rate : float
-            From 0, nothing is forgotten, to 1, as little is known as before the first triplet.
+            From 0 (no change) to 1 (the initial covariance).
 
         Examples
         --------
@@ -290,21 +329,37 @@ class TripletLearner(Similarity):
             return self
         with self._unchanged_on_error():
             self._check_common_params()
-            self._state = self._widened(share)
+            self._state = self._decayed(share)
             self.__dict__.pop("_ready", None)
         return self
 
-    # -- what was learned ---------------------------------------------------------------------------------
+    # -- attributes and scores -----------------------------------------------------------------------------
+
+    @property
+    def W_(self) -> Any:
+        """The matrix of the score ``q'Wp``, of shape (m, n): a copy.
+
+        An array, or a CSR array if only touched cells are stored.
+        """
+        check_is_fitted(self)
+        return self._weights.array("W")
 
     @property
     def n_triplets_seen_(self) -> int:
-        """Number of triplets learned from so far."""
+        """Number of triplets learned so far."""
         return int(self._counts[0])
 
     @property
     def n_updates_(self) -> int:
         """Number of triplets that changed the model."""
         return int(self._counts[1])
+
+    @property
+    def n_mistakes_(self) -> int:
+        """Number of triplets with a wrong or tied order at the time when they were learned."""
+        if len(self._counts) < 3:
+            raise AttributeError(f"{type(self).__name__} does not count mistakes")
+        return int(self._counts[2])
 
     def transform(self, Q: MatrixLike) -> NDArray[Any]:
         """Return ``Q @ W_``, the queries in the space of the objects.
@@ -340,7 +395,7 @@ class TripletLearner(Similarity):
 
     @available_if(lambda self: hasattr(self, "_variances"))
     def pair_std(self, Q: MatrixLike, P: MatrixLike | None = None, pairs: ArrayLike | None = None) -> NDArray[Any]:
-        """Give the standard deviation of each `pair_score` under the learned distribution."""
+        """Return the standard deviation of each `pair_score` under the learned distribution."""
         Q, P = self._check_both(Q, P)
         return _roots(self._over_pairs(self._variances, Q, P, check_pairs(pairs, Q, P)))
 
@@ -382,11 +437,11 @@ class TripletLearner(Similarity):
 
     @available_if(lambda self: hasattr(self, "_variances"))
     def margin_std(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
-        """Give the standard deviation of each of the `margins` under the learned distribution."""
+        """Return the standard deviation of each of the `margins` under the learned distribution."""
         Q, P = self._check_both(Q, P)
         return _roots(self._over_pairs(self._variances, Q, P, check_triplets(triplets, Q, P)))
 
-    # -- inside -------------------------------------------------------------------------------------------
+    # -- internals ----------------------------------------------------------------------------------------
 
     @property
     def _learned_so_far(self) -> float:
@@ -398,7 +453,7 @@ class TripletLearner(Similarity):
         return self._state["counts"]
 
     def _read_labelled(self, X: MatrixLike, y: ArrayLike) -> tuple[ReadRows, NDArray[Any]]:
-        """Look at what `fit` gets: rows where they lie, at least two, and their labels."""
+        """Read the arguments of `fit`: at least two rows, and their labels."""
         check_structure(X, "X")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None)
         if X.shape[0] < 2:
@@ -409,44 +464,61 @@ class TripletLearner(Similarity):
         return progress_bar(type(self).__name__, total, enabled=self.verbose)
 
     def _check_common_params(self) -> float:
-        """Check all parameters; give what `_check_params` does."""
+        """Check all parameters; return the result of `_check_params`."""
         r = self._check_params()
+        checks.check_integer(self.n_triplets, "n_triplets", at_least=0)
+        check_dtype(self.dtype)
         checks.check_flag(self.verbose, "verbose")
         return r
 
-    def _check_widths(self, Q: Matrix | RowView, P: Matrix | RowView, q_name: str = "Q", p_name: str = "P") -> None:
-        """Check that rows fit the model, once it has begun."""
-        if hasattr(self, "_state"):
-            check_width(Q, q_name, self.n_features_in_)
-            check_width(P, p_name, self.n_object_features_in_)
+    def _check_unchanged(self, Q: Matrix | RowView, P: Matrix | RowView, q_name: str = "Q", p_name: str = "P") -> None:
+        """Check that rows and parameters fit the state, if there is one."""
+        if not hasattr(self, "_state"):
+            return
+        check_width(Q, q_name, self.n_features_in_)
+        check_width(P, p_name, self.n_object_features_in_)
+        self._check_dtype_unchanged()
+        self._check_cells_unchanged()
 
-    def _begin(self, m: int, n: int) -> None:
-        """Start, unless the model has begun."""
+    def _check_dtype_unchanged(self) -> None:
+        if self._precision != check_dtype(self.dtype):
+            raise ValueError(f"dtype must stay {self._precision.name!r} after the first triplet, got {self.dtype!r}")
+
+    def _check_cells_unchanged(self) -> None:
+        is_touched = isinstance(self._state, TouchedCells)
+        if is_touched != self._stores_touched(self.n_features_in_, self.n_object_features_in_):
+            stored = "touched" if is_touched else "dense"
+            raise ValueError(f"cells must stay {stored!r} after the first triplet, got {self.cells!r}")
+
+    def _begin(self, m: int, n: int, *, one_space: bool = True) -> None:
+        """Make the first state, or make an existing one writable."""
         if hasattr(self, "_state"):
             for name, array in self._state.items():
                 if not array.flags.writeable:  # mapped from a file, as joblib does for its workers
                     self._state[name] = array.copy()
             return
         self._is_another_model()
-        self._state = self._first_state(m, n)
+        self._one_space = one_space
+        self._state = self._first_state(m, n, self._initial())
         self.n_features_in_ = m
         self.n_object_features_in_ = n
 
     def _readiness(self) -> _Readiness | None:
-        """Give what is known of a model that has begun; None when it has to be found out (anew)."""
+        """Return the results of earlier checks; None if the state or a parameter is another object."""
         own = self.__dict__
         ready: _Readiness | None = own.get("_ready")
         if ready is None or own.get("_state") is not ready.state:
             return None
-        # The very same objects: what was checked once is still right, and arrays are not compared.
+        # Identity is quick and enough: what was checked is still valid, and arrays are not compared.
         return ready if all(map(is_, ready.params, map(own.get, self._param_names()))) else None
 
     def _become_ready(self, r: float) -> _Readiness:
-        """Note what was checked of the model and its parameters, for the next judgement."""
+        """Keep the results of the checks for the next call of `learn_one`."""
         params = [getattr(self, name) for name in self._param_names()]
         precision, width, other_width = self._precision, self.n_features_in_, self.n_object_features_in_
-        largest = self._largest_scale[precision]
-        self._ready = _Readiness(self._state, params, r, width, other_width, precision, largest)
+        largest, learner, has_std = self._largest_scale[precision], type(self).__name__, hasattr(self, "_variances")
+        sizes = width, other_width, precision, largest
+        self._ready = _Readiness(self._state, params, r, *sizes, learner, has_std)
         return self._ready
 
     @classmethod
@@ -455,7 +527,7 @@ class TripletLearner(Similarity):
         return tuple(cls._get_param_names())
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy of the model, in this process or another, finds out for itself: its arrays may be read-only.
+        # A copy of the model checks again: its arrays may be read-only.
         return {name: value for name, value in super().__getstate__().items() if name != "_ready"}
 
     def _check_fits(self, m: int, n: int, precision: np.dtype[Any]) -> None:
@@ -469,40 +541,76 @@ class TripletLearner(Similarity):
         limit = self._largest_scale[precision]
         check_scale(block, query_square, object_square, r, precision, limit, type(self).__name__)
 
-    def _learn_in_pieces(self, block: Block, advance: Callable[[int], None], kept: str, first: int = 0) -> None:
-        for piece in timed_chunks(len(block.triplets)):
-            triplets, weights = block.triplets[piece], block.weights
+    def _learn_in_chunks(self, block: Block, advance: Callable[[int], None], kept: str, first: int = 0) -> None:
+        for chunk in timed_chunks(len(block.triplets)):
+            triplets, weights = block.triplets[chunk], block.weights
             learned = self._learn(
-                block._replace(triplets=triplets, weights=None if weights is None else weights[piece])
+                block._replace(triplets=triplets, weights=None if weights is None else weights[chunk])
             )
             if learned < len(triplets):
-                at = first + piece.start + learned
-                raise NumericalError(f"triplet {at}: {self._breaks_by}; {kept}. {self._remedy}")
+                at = first + chunk.start + learned
+                raise NumericalError(f"triplet {at}: {self._failure}; {kept}. {self._remedy}")
             advance(len(triplets))
+
+    # -- files --------------------------------------------------------------------------------------------
+
+    def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
+        super()._check_state(state, m, n)
+        self._check_common_params()
+        expected = {"counts": np.dtype(np.int64), "indptr": np.dtype(np.int64), "columns": np.dtype(np.int32)}
+        expected["pending_steps"] = np.dtype(np.float64)
+        for name, array in state.items():
+            if array.dtype != expected.get(name, check_dtype(self.dtype)):
+                raise ValueError(f"the dtype of {name} is {array.dtype}, but the dtype of the model is {self.dtype}")
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} of the model contains NaN or infinity")
+        if (state["counts"] < 0).any():
+            raise ValueError("counts of the model are negative")
+        pending.check(state)
+        if "columns" in state:
+            check_touched(state, m, n)
+
+    def _to_file(self) -> dict[str, NDArray[Any]]:
+        self._check_cells_unchanged()
+        return self._weights.to_file()
+
+    def _from_file(self, state: dict[str, NDArray[Any]], n: int) -> dict[str, NDArray[Any]]:
+        if "columns" in state:
+            return TouchedCells.from_file(state, n)
+        return DenseCells(**{name: state[name] for name in self._shapes(1, 1)})  # in the order of the kernel
+
+    # -- scores -------------------------------------------------------------------------------------------
+
+    @property
+    def _precision(self) -> np.dtype[Any]:
+        return self._weights.dtype
 
     def _check_square(self, square: float) -> None:
         precision = self._precision
         if square > LARGEST[precision]:
             raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in {precision}")
 
+    def _map_queries(self, Q: Matrix) -> NDArray[Any]:
+        return self._weights.product(Q)
+
     def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
-        return product(P, self._map_queries(Q).T).T
+        return self._weights.scores(Q, P)
 
     def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        return self._over_pairs(self._forms, Q, P, numbers)
+        return self._over_pairs(self._weights.forms, Q, P, numbers)
 
     def _over_pairs(
         self, compute: Callable[..., NDArray[Any]], Q: Matrix, P: Matrix, numbers: NDArray[np.int64]
     ) -> NDArray[Any]:
-        """Look at the rows once, then compute a piece at a time."""
+        """Read the rows once, then compute in chunks."""
         rows = read_both(Q, P, numbers)
         self._check_square(max(rows.query_square, rows.object_square))
         out = np.empty(len(numbers), dtype=self._precision)
-        for piece in timed_chunks(len(numbers)):
-            out[piece] = compute(rows.queries, rows.objects, rows.numbers[piece])
+        for chunk in timed_chunks(len(numbers)):
+            out[chunk] = compute(rows.queries, rows.objects, rows.numbers[chunk])
         return out
 
 
 def _roots(variances: NDArray[Any]) -> NDArray[Any]:
-    """Square roots; a variance that rounding left a hair under zero counts as zero."""
+    """Return square roots; a variance that rounding left just under zero counts as zero."""
     return np.asarray(np.sqrt(np.maximum(variances, 0)))

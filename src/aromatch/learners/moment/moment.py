@@ -44,11 +44,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..._utils import checks
 from ..._utils.chunks import chunks
 from ..._utils.rows import Matrix, MatrixLike
-from ...kernels.bilinear import forms, quadratic_forms
+from ...kernels.bilinear import quadratic_forms
 from ...kernels.moments import add_sums
 from ...kernels.rows import RowView
 from ...triplets import LabelSampler
-from ..inputs import FLOAT64, Block, product
+from ..inputs import FLOAT64, Block
+from ..online.cells import DenseCells
 from ..spread import FactoredSpread
 from ..triplet import TripletLearner
 from . import sums
@@ -253,7 +254,7 @@ class MomentAROMA(TripletLearner):
         """Whether sums over training and validation rows are kept."""
         return self.denoise or isinstance(self.alpha, str)
 
-    def _first_state(self, m: int, n: int) -> dict[str, NDArray[Any]]:
+    def _first_state(self, m: int, n: int, init: Any = None) -> dict[str, NDArray[Any]]:
         self._check_fits(m, n, FLOAT64)
         return {name: np.zeros(shape, dtype=_precision_of(name)) for name, shape in self._shapes(m, n).items()}
 
@@ -274,13 +275,13 @@ class MomentAROMA(TripletLearner):
         self._add(found, len(block.triplets), len(informative.triplets))
         return len(block.triplets)
 
-    def _learn_in_pieces(self, block: Block, advance: Callable[[int], None], kept: str, first: int = 0) -> None:
+    def _learn_in_chunks(self, block: Block, advance: Callable[[int], None], kept: str, first: int = 0) -> None:
         # A graph needs all triplets in one batch.
         size = len(block.triplets) if self.denoise else _BATCH
         for batch in chunks(len(block.triplets), size):
             advance(self._learn(sums.part(block, batch)))
 
-    def _widened(self, rate: float) -> dict[str, NDArray[Any]]:
+    def _decayed(self, rate: float) -> dict[str, NDArray[Any]]:
         return {name: array if name == "counts" else (1 - rate) * array for name, array in self._state.items()}
 
     def _to_file(self) -> dict[str, NDArray[Any]]:
@@ -304,13 +305,19 @@ class MomentAROMA(TripletLearner):
     def _precision(self) -> np.dtype[Any]:
         return FLOAT64
 
-    def _map_queries(self, Q: Matrix) -> Array:
-        return product(Q, self._solution.W)
+    @property
+    def _weights(self) -> DenseCells:
+        return DenseCells(W=self._solution.W)
 
-    def _forms(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> Array:
-        out = np.empty(len(numbers))
-        forms(queries, objects, numbers, self._solution.W, False, False, out)
-        return out
+    def _grown(self, m: int, n: int) -> dict[str, NDArray[Any]]:
+        state = self._first_state(m, n)
+        for name, array in state.items():  # parameters of before may have asked for more than is wanted now
+            known = self._state[name]
+            array[tuple(map(slice, known.shape))] = known
+        return state
+
+    def _from_file(self, state: dict[str, NDArray[Any]], n: int) -> dict[str, NDArray[Any]]:
+        return state
 
     def _spread(self, Q: Matrix) -> FactoredSpread:
         return FactoredSpread(Q, self._solution.Lambda, self._solution.Omega)

@@ -1,282 +1,358 @@
-"""Learners that move only the cells of W which a triplet touches, and so need not keep any others.
+"""W and the variances of its cells, stored in full or for the cells that triplets have touched.
 
-At 100,000 features a dense W would take 80 GB, but a triplet of sparse rows touches a few thousand cells. So the state
-is either whole matrices or, for wide problems, tables of the touched cells: the kernel `touched` tells their layout.
-Both give the same bits (OASIS on dense rows: the same up to rounding, as dense cells take those in blocks). A cell
-that is not kept has its value from the start: zero, or c on the diagonal, and variance 1.
+At 100,000 features a dense W would take 80 GB, but a triplet of sparse rows touches a few thousand cells. `DenseCells`
+stores whole matrices, `TouchedCells` tables of the touched cells, whose layout the kernel `touched` documents. Both
+give the same bits (OASIS on dense rows: the same up to rounding, as dense cells take those in blocks). A cell that is
+not stored has its initial value: zero, or c on the diagonal, and variance 1.
 
-Every row of W has a small hash table of its own. In prototypes, one table of all cells was no faster, took half as much
-memory again after each doubling, and cannot be read by rows, which scores do; the message of the commit "Say how the
-layout of touched cells was chosen" has the numbers. `benchmarks/speed/wide.py` measures what is here.
-
-The arrays of a model with touched cells are, while it learns, those tables, and in a file the cells in the order of
-rows and columns, as a CSR matrix has them. So a file does not depend on how the tables came about.
+Both are dictionaries of arrays with the same methods, so that a learner need not ask which one it holds.
 """
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
+from ..._utils.chunks import chunks
 from ..._utils.rows import Matrix, read_all
-from ...kernels import touched
-from ...kernels.bilinear import forms
+from ..._utils.versions import new_version
+from ...kernels import bilinear, touched
 from ...kernels.rows import RowView
-from ..inputs import Block, check_dtype, check_initial_values, initial_matrix, initial_scale, product
-from .online import OnlineLearner
+from ..inputs import Block, product
+from .initial import check_initial_values, initial_matrix, initial_scale, write_initial
+from .pending import Pending
 
-State = dict[str, NDArray[Any]]
+Array = NDArray[Any]
+Numbers = NDArray[np.int64]
 
-# The same number on every machine, so that the same call does the same everywhere.
-_MOST_BYTES_OF_DENSE_CELLS = 2**31
+# The same limit on every machine, so that the same call gives the same model everywhere.
+_LARGEST_DENSE_BYTES = 2**31
 _FIRST_SLOTS = 2**12
 _FIRST_BLOCK = 2**12
-_LARGEST_WIDTH = 2**31 - 2  # columns are kept as 32-bit numbers, plus one
+_LARGEST_WIDTH = 2**31 - 2  # columns are stored as 32-bit numbers, plus one
 _BYTES_OF_PRODUCTS = 2**26
+_COLUMNS_PER_CHUNK = 512
 
 
-class CellLearner(OnlineLearner):
-    """A learner whose update of a triplet touches the cells of ``q p'`` alone; it keeps all cells or those.
+def stores_touched(cells: str, n_matrices: int, m: int, n: int, dtype: np.dtype[Any]) -> bool:
+    """Return whether the parameter `cells` means `TouchedCells` for m x n features."""
+    checks.check_choice(cells, "cells", ("auto", "dense", "touched"))
+    return cells == "touched" or (cells == "auto" and n_matrices * m * n * dtype.itemsize > _LARGEST_DENSE_BYTES)
 
-    A subclass names its matrices in `_matrices`, W first, and asks `_has_touched_cells` before it learns.
+
+class DenseCells(dict[str, Array]):
+    """W with every cell stored, and the arrays that a learner keeps beside it.
+
+    The arrays are in the order in which the learner's kernel takes them, `counts` last. W is an array of its own or,
+    in an array `cells` of shape (m, n, 2), interleaved with the variances Sigma.
     """
 
-    cells: str
+    is_touched = False
 
-    _matrices: ClassVar[tuple[str, ...]] = ("W",)
-    _breaks_by: ClassVar[str] = "its score is too large to learn from"
-    _remedy: ClassVar[str] = "Rows of unit norm and a W that starts small avoid this"
-    _dtypes: ClassVar[dict[str, np.dtype[Any]]] = {
-        **OnlineLearner._dtypes,
-        "columns": np.dtype(np.int32),
-        "indptr": np.dtype(np.int64),
-    }
+    def __init__(self, **arrays: Array) -> None:
+        super().__init__(arrays)
+        self.version = new_version()
 
-    @property
-    def W_(self) -> Any:
-        """The matrix of the score ``q'Wp``, of shape (m, n): a copy, so that reading it changes nothing.
-
-        An array, or a CSR array where only touched cells are kept.
-        """
-        check_is_fitted(self)
-        if not self._has_touched_cells:
-            return self._array("W")
-        W, c = self._csr("W"), self._state["start"][0]
-        if c == 0:
-            return W
-        # The diagonal as it was at the start, where it was not touched.
-        rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
-        diagonal = np.full(W.shape[0], c)
-        diagonal[rows[W.indices == rows]] = 0
-        return W + sparse.dia_array((diagonal[None], [0]), shape=W.shape).tocsr()
+    @classmethod
+    def interleaved(cls, init: Any, m: int, n: int, dtype: np.dtype[Any]) -> DenseCells:
+        """Return the initial W with variances 1."""
+        cells = np.zeros((m, n, 2), dtype=dtype)
+        write_initial(init, cells[..., 0])
+        cells[..., 1] = 1
+        return cls(cells=cells, counts=np.zeros(3, dtype=np.int64))
 
     @property
-    def _has_touched_cells(self) -> bool:
-        return "columns" in self._state
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of W."""
+        return next(iter(self.values())).dtype
 
-    def _asks_for_touched_cells(self, m: int, n: int) -> bool:
-        dense = len(self._matrices) * m * n * check_dtype(self.dtype).itemsize
-        return self.cells == "touched" or (self.cells == "auto" and dense > _MOST_BYTES_OF_DENSE_CELLS)
+    def learn(self, block: Block, dense_kernel: Callable[..., int], touched_kernel: Any, *settings: Any) -> int:
+        """Run `dense_kernel` over a block of triplets; return the number learned."""
+        self.version = new_version()
+        *arrays, counts = self.values()
+        return dense_kernel(*block, *arrays, *settings, counts)
 
-    # -- hooks of the base classes ------------------------------------------------------------------------
+    def matrix(self, name: str) -> Array:
+        """Return W or another matrix as it is stored, without pending terms."""
+        return self[name] if name in self else self["cells"][..., ("W", "Sigma").index(name)]
 
-    def _check_common_params(self) -> float:
-        checks.check_choice(self.cells, "cells", ("auto", "dense", "touched"))
-        return super()._check_common_params()
+    def array(self, name: str) -> Array:
+        """Return a copy of W or of Sigma, pending terms included."""
+        array = self.matrix(name).copy()
+        if name == "W" and (pending := Pending.of(self)) is not None:
+            array += pending.matrix()
+        return array
 
-    def _check_widths(self, Q: Matrix, P: Matrix, q_name: str = "Q", p_name: str = "P") -> None:
-        super()._check_widths(Q, P, q_name, p_name)
-        if hasattr(self, "_state"):
-            self._check_cells_stay(Q.shape[1], P.shape[1])
+    def product(self, Q: Matrix) -> Array:
+        """Return ``Q @ W``."""
+        W = self.matrix("W")
+        if "cells" in self:
+            return _product_of_strided(Q, W)
+        out = product(Q, W)
+        if (pending := Pending.of(self)) is not None:
+            out += pending.product(Q)
+        return out
 
-    def _check_cells_stay(self, m: int, n: int) -> None:
-        if self._has_touched_cells != self._asks_for_touched_cells(m, n):
-            kept = "touched" if self._has_touched_cells else "dense"
-            raise ValueError(f"cells must stay {kept!r} once the model has begun, got {self.cells!r}")
+    def scores(self, Q: Matrix, P: Matrix) -> Array:
+        """Return ``Q @ W @ P.T``."""
+        return product(P, self.product(Q).T).T
 
-    def _first_state(self, m: int, n: int) -> State:
-        if not self._asks_for_touched_cells(m, n):
-            return super()._first_state(m, n)
-        if n > _LARGEST_WIDTH:
-            raise ValueError(f"objects have {n} features, expected at most {_LARGEST_WIDTH}")
-        what = f"The state of {type(self).__name__} for {m} x {n} features"
-        scale, dtype = initial_scale(self.init, m, n), check_dtype(self.dtype)
+    def forms(self, queries: RowView, objects: RowView, numbers: Numbers) -> Array:
+        """Return ``q'Wp`` for rows (query, object) or (query, preferred, other)."""
+        out = self._forms("W", queries, objects, numbers, squared=False)
+        if (pending := Pending.of(self)) is not None:
+            out += pending.forms(queries, objects, numbers)
+        return out
+
+    def variances(self, queries: RowView, objects: RowView, numbers: Numbers) -> Array:
+        """Return the variance of ``q'Wp`` under the variances Sigma of the cells."""
+        return self._forms("Sigma", queries, objects, numbers, squared=True)
+
+    def _forms(self, name: str, queries: RowView, objects: RowView, numbers: Numbers, *, squared: bool) -> Array:
+        A = self.matrix(name)
+        out = np.empty(len(numbers), dtype=A.dtype)
+        bilinear.forms(queries, objects, numbers, A, squared, "cells" in self, out)
+        return out
+
+    def replaced(self, **arrays: Array) -> DenseCells:
+        """Return the state with other arrays of these names."""
+        return DenseCells(**{name: arrays.get(name, array) for name, array in self.items()})
+
+    def with_variances(self, change: Callable[[Array], Array]) -> DenseCells:
+        """Return the state with changed variances Sigma."""
+        cells = self["cells"].copy()
+        cells[..., 1] = change(cells[..., 1])
+        return self.replaced(cells=cells)
+
+    def folded(self) -> DenseCells:
+        """Return the state without pending terms; only W is folded."""
+        if "pending_a" not in self:
+            return self
+        counts = self["counts"].copy()
+        counts[3] = 0
+        return self.replaced(W=self.array("W"), counts=counts)
+
+    def grown(self, larger: DenseCells) -> DenseCells:
+        """Return the initial state `larger` with the arrays of this one in its corners."""
+        for name, array in self.items():
+            if not name.startswith("pending_"):  # folded before: their number depends on the number of features
+                larger[name][tuple(map(slice, array.shape))] = array
+        return larger
+
+    def to_file(self) -> dict[str, Array]:
+        """Return the arrays that a file holds."""
+        return self
+
+
+class TouchedCells(dict[str, Array]):
+    """W, and Sigma where there is one, as a hash table of touched cells for each row.
+
+    In prototypes, one table of all cells was no faster, took half as much memory again after each doubling, and cannot
+    be read by rows, as scores do. A file holds the cells in the order of a CSR matrix, so that it does not depend on
+    the history of the tables.
+    """
+
+    is_touched = True
+
+    def __init__(self, names: tuple[str, ...], n: int, **arrays: Array) -> None:
+        super().__init__(arrays)
+        self.names, self.n = names, n
+        self.version = new_version()
+
+    @classmethod
+    def start(cls, names: tuple[str, ...], init: Any, m: int, n: int, dtype: np.dtype[Any]) -> TouchedCells:
+        """Return the initial state: the cells of `init` if it is a matrix, none otherwise."""
+        scale = initial_scale(init, m, n)
         with np.errstate(over="ignore"):  # refused below
             start = np.array([scale or 0.0], dtype=dtype)
-            # A copy, which SciPy may put in order.
-            W = sparse.csr_array((m, n) if scale is not None else initial_matrix(self.init, m, n), copy=True)
+            # A copy, which SciPy may sort.
+            W = sparse.csr_array((m, n) if scale is not None else initial_matrix(init, m, n), copy=True)
             W.sum_duplicates()
             W = W.astype(dtype)
         check_initial_values(start, dtype)
         check_initial_values(W.data, dtype)
-        cells = {name: W.data if name == "W" else np.ones_like(W.data) for name in self._matrices}
+        values = {name: W.data if name == "W" else np.ones_like(W.data) for name in names}
         columns, indptr = W.indices.astype(np.int32, copy=False), W.indptr.astype(np.int64)
-        return {**_tables(cells, columns, indptr, n, what), "start": start, "counts": np.zeros(3, dtype=np.int64)}
+        arrays = {"columns": columns, "indptr": indptr, "start": start, "counts": np.zeros(3, dtype=np.int64)}
+        return cls.from_file({**values, **arrays}, n)
 
-    def _grown(self, m: int, n: int) -> State:
-        if self._has_touched_cells != self._asks_for_touched_cells(m, n):
-            raise ValueError(f"cells={self.cells!r} keeps all cells so far, which {m} x {n} features are too many for")
-        if not self._has_touched_cells:
-            return super()._grown(m, n)
-        if n > _LARGEST_WIDTH:
-            raise ValueError(f"objects would have {n} features, expected at most {_LARGEST_WIDTH}")
-        state = self._to_file()
-        if state["start"][0] != 0 and m != n:
-            raise ValueError(f"init is a multiple of the identity, which needs m = n, got m = {m} and n = {n}")
-        ends = np.full(m - self.n_features_in_, state["indptr"][-1])
-        return self._from_file({**state, "indptr": np.concatenate([state["indptr"], ends])}, n)
+    @classmethod
+    def from_file(cls, arrays: dict[str, Array], n: int) -> TouchedCells:
+        """Build the tables from the arrays of a file, which have been checked."""
+        check_width(n)
+        names = tuple(name for name in ("W", "Sigma") if name in arrays)
+        tables = _tables({name: arrays[name] for name in names}, arrays["columns"], arrays["indptr"], n)
+        return cls(names, n, **tables, start=arrays["start"], counts=arrays["counts"])
 
-    def _shapes_in_file(self, state: State, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        if not self._asks_for_touched_cells(m, n):
-            return self._shapes(m, n)
-        cells = (state["columns"].size,) if "columns" in state else (0,)
-        shapes = dict.fromkeys((*self._matrices, "columns"), cells)
-        return {**shapes, "indptr": (m + 1,), "start": (1,), "counts": (3,)}
+    def to_file(self) -> dict[str, Array]:
+        """Return the arrays that a file holds."""
+        slots, columns, indptr = self._in_order()
+        values = {name: self[name][slots] for name in self.names}
+        return {**values, "columns": columns, "indptr": indptr, "start": self["start"], "counts": self["counts"]}
 
-    def _check_state(self, state: State, m: int, n: int) -> None:
-        super()._check_state(state, m, n)
-        if "columns" not in state:
-            return
-        indptr, columns = state["indptr"], state["columns"]
-        if indptr[0] != 0 or indptr[-1] != len(columns) or (np.diff(indptr) < 0).any() or n > _LARGEST_WIDTH:
-            raise ValueError("the model's indptr does not fit its cells")
-        if len(columns) and (columns.min() < 0 or columns.max() >= n):
-            raise ValueError(f"the model's columns are not within 0 to {n - 1}")
-        begins = np.zeros(len(columns) + 1, dtype=bool)
-        begins[indptr] = True
-        if not ((np.diff(columns) > 0) | begins[1:-1]).all():
-            raise ValueError("the model's columns are not in their order, or a cell is there twice")
-        if state["start"][0] != 0 and m != n:
-            raise ValueError(f"the model starts from a multiple of the identity, but has {m} x {n} features")
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of W."""
+        return self["W"].dtype
 
-    def _to_file(self) -> State:
-        self._check_cells_stay(self.n_features_in_, self.n_object_features_in_)
-        if not self._has_touched_cells:
-            return self._state
-        slots, columns, indptr = self._cells_in_order()
-        cells = {name: self._state[name][slots] for name in self._matrices}
-        kept = {name: self._state[name] for name in ("start", "counts")}
-        return {**cells, "columns": columns, "indptr": indptr, **kept}
-
-    def _from_file(self, state: State, n: int) -> State:
-        if "columns" not in state:
-            return state
-        cells = {name: state[name] for name in self._matrices}
-        tables = _tables(cells, state["columns"], state["indptr"], n, f"The state of {type(self).__name__}")
-        return {**tables, "start": state["start"], "counts": state["counts"]}
-
-    def _map_queries(self, Q: Matrix) -> NDArray[Any]:
-        if not self._has_touched_cells:
-            return super()._map_queries(Q)
-        itemsize = self._state["W"].itemsize
-        what = f"{Q.shape[0]} queries times W of {self.n_object_features_in_} columns"
-        checks.check_fits_in_memory(Q.shape[0] * self.n_object_features_in_ * itemsize, what)
-        return self._products(read_all(Q, "Q").view, 0, Q.shape[0])
-
-    def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
-        if not self._has_touched_cells:
-            return super()._scores(Q, P)
-        view, dtype = read_all(Q, "Q").view, self._state["W"].dtype
-        # A few queries at a time: all of them times W could be larger than the scores by far.
-        at_once = max(1, _BYTES_OF_PRODUCTS // (self.n_object_features_in_ * dtype.itemsize))
-        out = np.empty((Q.shape[0], P.shape[0]), dtype=dtype)
-        for first in range(0, Q.shape[0], at_once):
-            piece = slice(first, min(first + at_once, Q.shape[0]))
-            out[piece] = product(P, self._products(view, first, piece.stop - first).T).T
-        return out
-
-    def _products(self, view: RowView, first: int, n_rows: int) -> NDArray[Any]:
-        state = self._state
-        out = np.zeros((n_rows, self.n_object_features_in_), dtype=state["W"].dtype)
-        touched.add_products(view, first, state["rows"], state["columns"], state["W"], state["start"][0], out)
-        return out
-
-    def _forms(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        if not self._has_touched_cells and len(self._matrices) == 1:
-            return super()._forms(queries, objects, numbers)
-        on_diagonal = self._state["start"][0] if self._has_touched_cells else 0.0
-        return self._forms_of("W", on_diagonal, 0.0, False, queries, objects, numbers)
-
-    # -- for subclasses -----------------------------------------------------------------------------------
-
-    def _forms_of(
-        self,
-        name: str,
-        on_diagonal: float,
-        elsewhere: float,
-        squared: bool,
-        queries: RowView,
-        objects: RowView,
-        numbers: NDArray[np.int64],
-    ) -> NDArray[Any]:
-        """``q'Ap`` for the matrix of that name; the two values are those of cells that are not kept."""
-        state = self._state
-        A, apart = self._matrix(name), len(self._matrices) > 1
-        out = np.empty(len(numbers), dtype=A.dtype)
-        if not self._has_touched_cells:
-            forms(queries, objects, numbers, A, squared, apart, out)
-            return out
-        done, room = 0, _Room(A.dtype, 1)
-        while True:
-            done += touched.forms(
-                queries, objects, numbers[done:], state["rows"], state["columns"], A, on_diagonal, elsewhere, squared,
-                out[done:], apart, *room,
-            )  # fmt: skip
-            if not room.grow():
-                return out
-
-    def _learn_touched(self, block: Block, learn: Callable[..., int], *settings: Any) -> int:
-        """Learn a block in the tables, which get larger when they have to; give the number learned."""
-        state, done = self._state, 0
-        room = _Room(state["W"].dtype, len(self._matrices))
+    def learn(self, block: Block, dense_kernel: Any, touched_kernel: Callable[..., int], *settings: Any) -> int:
+        """Run `touched_kernel` over a block of triplets, growing the tables; return the number learned."""
+        self.version = new_version()
+        done, room = 0, _Room(self.dtype, len(self.names))
         while True:
             rest = block._replace(
                 triplets=block.triplets[done:],
                 weights=None if block.weights is None else block.weights[done:],
                 record=None if block.record is None else block.record[done:],
             )
-            names = ("rows", "columns", "room", "counts", "start", *self._matrices)
-            done += learn(*rest, *(state[name] for name in names), *settings, *room)
+            names = ("rows", "columns", "room", "counts", "start", *self.names)
+            done += touched_kernel(*rest, *(self[name] for name in names), *settings, *room)
             if room.needs[touched.NEEDS_SLOTS]:
-                _make_room(state, self._matrices, int(room.needs[touched.NEEDS_SLOTS]))
+                _make_room(self, self.names, int(room.needs[touched.NEEDS_SLOTS]))
                 room.needs[touched.NEEDS_SLOTS] = 0
             elif not room.grow():
                 return done
 
-    def _csr(self, name: str) -> sparse.csr_array:
-        """Give the kept cells of a matrix."""
-        slots, columns, indptr = self._cells_in_order()
-        shape = (self.n_features_in_, self.n_object_features_in_)
-        return sparse.csr_array((self._state[name][slots], columns, indptr), shape=shape)
+    def array(self, name: str) -> sparse.csr_array:
+        """Return W, or the stored cells of Sigma, as a CSR array."""
+        slots, columns, indptr = self._in_order()
+        found = sparse.csr_array((self[name][slots], columns, indptr), shape=(len(self["rows"]), self.n))
+        c = self["start"][0]
+        if name != "W" or c == 0:
+            return found
+        # The initial diagonal, where it was not touched.
+        rows = np.repeat(np.arange(found.shape[0]), np.diff(found.indptr))
+        diagonal = np.full(found.shape[0], c)
+        diagonal[rows[found.indices == rows]] = 0
+        return found + sparse.dia_array((diagonal[None], [0]), shape=found.shape).tocsr()
 
-    def _cells_in_order(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-        """Slot and column of every cell, in the order of rows and columns, and where rows begin."""
-        rows = self._state["rows"]
+    def product(self, Q: Matrix) -> Array:
+        """Return ``Q @ W``."""
+        n_bytes = Q.shape[0] * self.n * self.dtype.itemsize
+        checks.check_fits_in_memory(n_bytes, f"{Q.shape[0]} queries times W of {self.n} columns")
+        return self._products(read_all(Q, "Q").view, slice(0, Q.shape[0]))
+
+    def scores(self, Q: Matrix, P: Matrix) -> Array:
+        """Return ``Q @ W @ P.T``."""
+        view = read_all(Q, "Q").view
+        out = np.empty((Q.shape[0], P.shape[0]), dtype=self.dtype)
+        # All queries times W could be far larger than the scores.
+        for chunk in chunks(Q.shape[0], _BYTES_OF_PRODUCTS // (self.n * self.dtype.itemsize)):
+            out[chunk] = product(P, self._products(view, chunk).T).T
+        return out
+
+    def _products(self, view: RowView, chunk: slice) -> Array:
+        out = np.zeros((chunk.stop - chunk.start, self.n), dtype=self.dtype)
+        touched.add_products(view, chunk.start, self["rows"], self["columns"], self["W"], self["start"][0], out)
+        return out
+
+    def forms(self, queries: RowView, objects: RowView, numbers: Numbers) -> Array:
+        """Return ``q'Wp`` for rows (query, object) or (query, preferred, other)."""
+        return self._forms("W", (self["start"][0], 0.0), queries, objects, numbers, squared=False)
+
+    def variances(self, queries: RowView, objects: RowView, numbers: Numbers) -> Array:
+        """Return the variance of ``q'Wp`` under the variances Sigma of the cells."""
+        return self._forms("Sigma", (1.0, 1.0), queries, objects, numbers, squared=True)
+
+    def _forms(
+        self,
+        name: str,
+        untouched: tuple[float, float],
+        queries: RowView,
+        objects: RowView,
+        numbers: Numbers,
+        *,
+        squared: bool,
+    ) -> Array:
+        """Return forms with one matrix; `untouched` are the values of cells on and off the diagonal."""
+        A = self[name]
+        out = np.empty(len(numbers), dtype=A.dtype)
+        done, room, tables = 0, _Room(A.dtype, 1), (self["rows"], self["columns"])
+        while True:
+            done += touched.forms(
+                queries, objects, numbers[done:], *tables, A, *untouched, squared,
+                out[done:], len(self.names) > 1, *room,
+            )  # fmt: skip
+            if not room.grow():
+                return out
+
+    def with_variances(self, change: Callable[[Array], Array]) -> TouchedCells:
+        """Return the state with changed variances Sigma."""
+        return TouchedCells(self.names, self.n, **{**self, "Sigma": change(self["Sigma"])})
+
+    def folded(self) -> TouchedCells:
+        """Return the state, which has no pending terms."""
+        return self
+
+    def grown(self, larger: TouchedCells) -> TouchedCells:
+        """Return this state with the number of rows and columns of `larger`."""
+        m = len(larger["rows"])
+        arrays = self.to_file()
+        if arrays["start"][0] != 0 and m != larger.n:
+            raise ValueError(f"init is a multiple of the identity, which needs m = n, got m = {m} and n = {larger.n}")
+        ends = np.full(m - len(self["rows"]), arrays["indptr"][-1])
+        return TouchedCells.from_file({**arrays, "indptr": np.concatenate([arrays["indptr"], ends])}, larger.n)
+
+    def _in_order(self) -> tuple[Numbers, NDArray[np.int32], Numbers]:
+        """Return slot and column of every cell, sorted by row and column, and where rows begin."""
+        rows = self["rows"]
         indptr = np.concatenate([[0], np.cumsum(rows[:, 2])])
         columns, slots = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=np.int64)
-        touched.list_cells(rows, self._state["columns"], columns, slots)
-        cells = sparse.csr_array((slots, columns, indptr), shape=(len(rows), self.n_object_features_in_))
+        touched.list_cells(rows, self["columns"], columns, slots)
+        cells = sparse.csr_array((slots, columns, indptr), shape=(len(rows), self.n))
         cells.sort_indices()
         return cells.data, cells.indices.astype(np.int32, copy=False), indptr
 
 
+Cells = DenseCells | TouchedCells
+
+
+def check_width(n: int) -> None:
+    """Refuse more columns than touched cells can number."""
+    if n > _LARGEST_WIDTH:
+        raise ValueError(f"objects have {n} features, expected at most {_LARGEST_WIDTH}")
+
+
+def check_touched(arrays: dict[str, Array], m: int, n: int) -> None:
+    """Check that the arrays of a file are touched cells of m x n features."""
+    indptr, columns = arrays["indptr"], arrays["columns"]
+    check_width(n)
+    if indptr[0] != 0 or indptr[-1] != len(columns) or (np.diff(indptr) < 0).any():
+        raise ValueError("indptr of the model does not fit its cells")
+    if len(columns) and (columns.min() < 0 or columns.max() >= n):
+        raise ValueError(f"columns of the model are not within 0 to {n - 1}")
+    begins = np.zeros(len(columns) + 1, dtype=bool)
+    begins[indptr] = True
+    if not ((np.diff(columns) > 0) | begins[1:-1]).all():
+        raise ValueError("columns of the model are not sorted, or a cell is stored twice")
+    if arrays["start"][0] != 0 and m != n:
+        raise ValueError(f"the model starts from a multiple of the identity, but has {m} x {n} features")
+
+
+def touched_shapes(arrays: dict[str, Array], names: tuple[str, ...], m: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of touched cells in a file, as many as its array `columns` has."""
+    cells = (arrays["columns"].size,) if "columns" in arrays else (0,)
+    return {**dict.fromkeys((*names, "columns"), cells), "indptr": (m + 1,), "start": (1,), "counts": (3,)}
+
+
 class _Room:
-    """Memory for the cells of one triplet, and what a kernel says it needs; both given to it with a star."""
+    """Memory for the cells of one triplet, and the kernel's requests for more; passed to it with a star."""
 
     def __init__(self, dtype: np.dtype[Any], n_matrices: int) -> None:
         self.needs = np.zeros(2, dtype=np.int64)
         self.slots = np.empty(_FIRST_BLOCK, dtype=np.int64)
         self.cells = np.empty((n_matrices, _FIRST_BLOCK), dtype=dtype)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Array]:
         return iter((self.slots, self.cells, self.needs))
 
     def grow(self) -> bool:
-        """Make room for a block that was too large; tell whether there was one."""
+        """Make room for a block that was too large; return whether there was one."""
         size = int(self.needs[touched.NEEDS_BLOCK])
         if size:
             n_bytes = size * (8 + len(self.cells) * self.cells.itemsize)
@@ -287,17 +363,16 @@ class _Room:
         return size > 0
 
 
-def _tables(
-    cells: State, columns: NDArray[np.int32], indptr: NDArray[np.int64], n: int, what: str
-) -> dict[str, NDArray[Any]]:
-    """Make tables of the cells of a CSR matrix."""
+def _tables(cells: dict[str, Array], columns: NDArray[np.int32], indptr: Numbers, n: int) -> dict[str, Array]:
+    """Build the tables of the cells of a CSR matrix."""
     found = np.diff(indptr)
     sizes = np.empty_like(found)
     touched.table_sizes(found, n, sizes)
     rows, room = np.zeros((len(found), 3), dtype=np.int64), np.zeros(touched.SIZE_OF_ROOM, dtype=np.int64)
     rows[:, 0], rows[:, 1], room[0] = np.cumsum(sizes) - sizes, sizes, sizes.sum()
     n_slots = int(room[0]) + _FIRST_SLOTS
-    checks.check_fits_in_memory(rows.nbytes + n_slots * _bytes_of_a_slot(cells), what)
+    n_bytes = rows.nbytes + n_slots * _bytes_of_a_slot(cells)
+    checks.check_fits_in_memory(n_bytes, f"The touched cells of {len(found)} x {n} features")
     pools = {name: np.zeros(n_slots, dtype=values.dtype) for name, values in cells.items()}
     pools["columns"] = np.zeros(n_slots, dtype=np.int32)
     slots = np.empty(len(columns), dtype=np.int64)
@@ -307,8 +382,8 @@ def _tables(
     return {**pools, "rows": rows, "room": room}
 
 
-def _make_room(state: State, matrices: tuple[str, ...], wanted: int) -> None:
-    """Make room for tables that grow: a quarter of the pools, or what is wanted."""
+def _make_room(state: TouchedCells, names: tuple[str, ...], wanted: int) -> None:
+    """Make room for tables that grow: a quarter of the pools, or `wanted` slots."""
     rows = state["rows"]
     in_use = np.flatnonzero(rows[:, 1])
     order = in_use[np.argsort(rows[in_use, 0])]
@@ -317,14 +392,14 @@ def _make_room(state: State, matrices: tuple[str, ...], wanted: int) -> None:
     size = used + max(used // 4, wanted)
     if size <= old:
         return
-    cells = {name: state[name] for name in matrices}
+    cells = {name: state[name] for name in names}
     n_bytes = (size - old) * _bytes_of_a_slot(cells)
     checks.check_fits_in_memory(n_bytes, f"Room for more than {int(state['rows'][:, 2].sum()):,} touched cells")
     cells.clear()
-    # A longer pool is as good as before, and a kernel goes by the length of columns: an interrupt may come anywhere.
-    for name in (*matrices, "columns"):
+    # A kernel goes by the length of columns, which is the last to grow: an interrupt may come at any point.
+    for name in (*names, "columns"):
         try:
-            # In place, large arrays are mapped anew and not copied: no second pool, and no time to fill it.
+            # In place, large arrays are remapped and not copied: no second pool, and no time to fill it.
             state[name].resize(size)
         except ValueError:  # its memory belongs to something else, such as a file
             checks.check_fits_in_memory(size * state[name].itemsize, "A longer copy of the touched cells")
@@ -333,5 +408,16 @@ def _make_room(state: State, matrices: tuple[str, ...], wanted: int) -> None:
             state[name] = longer
 
 
-def _bytes_of_a_slot(cells: State) -> int:
+def _bytes_of_a_slot(cells: dict[str, Array]) -> int:
     return 4 + sum(array.itemsize for array in cells.values())
+
+
+def _product_of_strided(Q: Matrix, W: Array) -> Array:
+    """Return ``Q @ W`` for a W whose columns are interleaved with other numbers."""
+    out = np.empty((Q.shape[0], W.shape[1]), dtype=W.dtype)
+    if (Q.nnz if sparse.issparse(Q) else Q.size) <= 8 * W.shape[0]:  # too few for a copy of W to pay
+        bilinear.products(read_all(Q, "Q").view, W, out)
+        return out
+    for chunk in chunks(W.shape[1], _COLUMNS_PER_CHUNK):
+        out[:, chunk] = product(Q, np.ascontiguousarray(W[:, chunk]))
+    return out

@@ -20,24 +20,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
-from ..._utils.rows import Matrix, read_all
+from ..._utils.rows import Matrix
 from ...kernels import diagonal, touched
-from ...kernels.bilinear import products
 from ...kernels.rows import RowView
 from ..contributions import cells_of
-from ..inputs import Block, check_dtype, product, write_initial
+from ..inputs import Block, check_dtype
 from ..spread import DiagonalSpread
-from .cells import CellLearner
-from .forgetting import nearer_to_one
+from ..triplet import TripletLearner
+from .cells import Cells, DenseCells, TouchedCells, stores_touched, touched_shapes
+from .decay import decayed_variances
 
-_COLUMNS_AT_ONCE = 512
 
-
-class DiagonalAROMA(CellLearner):
+class DiagonalAROMA(TripletLearner):
     """Similarity ``q'Wp`` learned online, with a variance for each cell of W.
 
     The learner to begin with: fast on sparse rows, two matrices of memory, good from the first triplets.
@@ -95,7 +92,9 @@ class DiagonalAROMA(CellLearner):
     array([1.  , 0.72])
     """
 
-    _matrices: ClassVar[tuple[str, ...]] = ("W", "Sigma")
+    _state: Cells
+    _failure: ClassVar[str] = "its score is too large to learn from"
+    _remedy: ClassVar[str] = "Use rows of unit norm and a small initial W"
 
     def __init__(
         self,
@@ -124,69 +123,45 @@ class DiagonalAROMA(CellLearner):
     def Sigma_(self) -> Any:
         """The variance of each cell of W, of shape (m, n): a copy.
 
-        A CSR array of the touched cells where only those are kept; all others have variance 1.
+        A CSR array if only touched cells are stored; the others have variance 1.
         """
         check_is_fitted(self)
-        return self._csr("Sigma") if self._has_touched_cells else self._array("Sigma")
-
-    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        return {"cells": (m, n, 2), "counts": (3,)}  # the mean and the variance of a cell, side by side
+        return self._state.array("Sigma")
 
     def _check_params(self) -> float:
         checks.check_choice(self.rule, "rule", ("margin", "mistake"))
         checks.check_choice(self.covariance_update, "covariance_update", ("downdate", "inverse"))
+        checks.check_choice(self.cells, "cells", ("auto", "dense", "touched"))
         return checks.check_number(self.r, "r", above=0)
 
-    def _first_state(self, m: int, n: int) -> dict[str, NDArray[Any]]:
-        if self._asks_for_touched_cells(m, n):
-            return super()._first_state(m, n)
+    def _stores_touched(self, m: int, n: int) -> bool:
+        return stores_touched(self.cells, 2, m, n, check_dtype(self.dtype))
+
+    def _first_state(self, m: int, n: int, init: Any) -> Cells:
         dtype = check_dtype(self.dtype)
+        if self._stores_touched(m, n):
+            return TouchedCells.start(("W", "Sigma"), init, m, n, dtype)
         self._check_fits(m, n, dtype)
-        cells = np.zeros((m, n, 2), dtype=dtype)
-        write_initial(self.init, cells[..., 0])
-        cells[..., 1] = 1
-        return {"cells": cells, "counts": np.zeros(3, dtype=np.int64)}
+        return DenseCells.interleaved(init, m, n, dtype)
 
-    def _widened(self, rate: float) -> dict[str, NDArray[Any]]:
-        if self._has_touched_cells:
-            return {**self._state, "Sigma": nearer_to_one(self._state["Sigma"], rate)}
-        cells = self._state["cells"].copy()
-        cells[..., 1] = nearer_to_one(cells[..., 1], rate)
-        return {**self._state, "cells": cells}
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return {"cells": (m, n, 2), "counts": (3,)}
 
-    def _matrix(self, name: str) -> NDArray[Any]:
-        if self._has_touched_cells:
-            return self._state[name]
-        return self._state["cells"][..., self._matrices.index(name)]
-
-    @property
-    def _precision(self) -> np.dtype[Any]:
-        return self._state["W" if self._has_touched_cells else "cells"].dtype
+    def _shapes_in_file(self, state: dict[str, NDArray[Any]], m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return touched_shapes(state, ("W", "Sigma"), m) if self._stores_touched(m, n) else self._shapes(m, n)
 
     def _learn(self, block: Block) -> int:
         settings = self.r, self.rule == "mistake", self.covariance_update == "inverse"
-        if self._has_touched_cells:
-            return self._learn_touched(block, touched.learn_diagonal, *settings)
-        return diagonal.learn(*block, self._state["cells"], *settings, self._state["counts"])
+        return self._state.learn(block, diagonal.learn, touched.learn_diagonal, *settings)
 
-    def _map_queries(self, Q: Matrix) -> NDArray[Any]:
-        if self._has_touched_cells:
-            return super()._map_queries(Q)
-        W = self._matrix("W")
-        out = np.empty((Q.shape[0], W.shape[1]), dtype=W.dtype)
-        if (Q.nnz if sparse.issparse(Q) else Q.size) <= 8 * W.shape[0]:  # too few for a copy of W to pay
-            products(read_all(Q, "Q").view, W, out)
-            return out
-        for start in range(0, W.shape[1], _COLUMNS_AT_ONCE):
-            piece = slice(start, start + _COLUMNS_AT_ONCE)
-            out[:, piece] = product(Q, np.ascontiguousarray(W[:, piece]))
-        return out
+    def _decayed(self, rate: float) -> Cells:
+        return self._state.with_variances(lambda Sigma: decayed_variances(Sigma, rate))
+
+    def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        return self._state.variances(queries, objects, numbers)
 
     def _spread(self, Q: Matrix) -> DiagonalSpread:
         return DiagonalSpread(Q, self.Sigma_.astype(np.float64, copy=False))
 
     def _cell_variances(self, i: NDArray[Any], j: NDArray[Any]) -> NDArray[Any]:
         return cells_of(self.Sigma_, i, j, 1.0)
-
-    def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        return self._forms_of("Sigma", 1.0, 1.0, True, queries, objects, numbers)

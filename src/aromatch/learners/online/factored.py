@@ -34,17 +34,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
 from ..._utils.rows import Matrix
+from ..._utils.versions import new_version
 from ...kernels import blocked, factored
 from ...kernels.bilinear import quadratic_forms
 from ...kernels.rows import RowView
-from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
+from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block, check_dtype
 from ..spread import FactoredSpread
+from ..triplet import TripletLearner
 from . import pending
-from .forgetting import nearer_to_identity
-from .online import OnlineLearner
+from .cells import DenseCells
+from .decay import decayed_covariance
+from .initial import initial_weights
+from .pending import Pending
 
 _COVARIANCE_UPDATES = {
     "jacobi": factored.JACOBI,
@@ -53,7 +58,7 @@ _COVARIANCE_UPDATES = {
 }
 
 
-class FactoredAROMA(OnlineLearner):
+class FactoredAROMA(TripletLearner):
     """Similarity ``q'Wp`` learned online, with correlations between query and between object features.
 
     Learns from fewer triplets than `DiagonalAROMA` where features are correlated, as in dense embeddings, at
@@ -109,6 +114,7 @@ class FactoredAROMA(OnlineLearner):
     array([0.36, 0.27])
     """
 
+    _state: DenseCells
     _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST_SCALE_OF_A_COVARIANCE
 
     def __init__(
@@ -137,15 +143,22 @@ class FactoredAROMA(OnlineLearner):
     @property
     def Omega_(self) -> NDArray[Any]:
         """Covariance between the columns of W, of shape (n, n): a copy."""
-        return self._array("Omega")
+        check_is_fitted(self)
+        Omega, pending = self._state["Omega"].copy(), Pending.of(self._state)
+        if pending is not None:
+            root = np.sqrt(pending.steps[:, 2:]) * pending.b
+            Omega -= root.T @ root
+        return Omega
 
     @property
     def Lambda_(self) -> NDArray[Any]:
         """Covariance between the rows of W, of shape (m, m): a copy."""
-        return self._array("Lambda")
-
-    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        return {"W": (m, n), "Omega": (n, n), "Lambda": (m, m), **pending.shapes(m, n, n_factors=3)}  # alpha, c and d
+        check_is_fitted(self)
+        Lambda, pending = self._state["Lambda"].copy(), Pending.of(self._state)
+        if pending is not None:
+            root = np.sqrt(pending.steps[:, 1:2]) * pending.a
+            Lambda -= root.T @ root
+        return Lambda
 
     def _check_params(self) -> float:
         checks.check_choice(self.rule, "rule", ("margin", "mistake"))
@@ -153,69 +166,61 @@ class FactoredAROMA(OnlineLearner):
         checks.check_choice(self.mean_update, "mean_update", ("previous", "updated"))
         if self.mean_update == "updated" and self.covariance_update != "jacobi":
             raise ValueError(
-                f"mean_update 'updated' goes with covariance_update 'jacobi' only, got {self.covariance_update!r}"
+                f"mean_update 'updated' needs covariance_update 'jacobi', got covariance_update "
+                f"{self.covariance_update!r}"
             )
         return checks.check_number(self.r, "r", above=0)
 
-    def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
-        return {
-            "Omega": np.eye(n, dtype=dtype),
-            "Lambda": np.eye(m, dtype=dtype),
+    def _first_state(self, m: int, n: int, init: Any) -> DenseCells:
+        dtype = check_dtype(self.dtype)
+        self._check_fits(m, n, dtype)
+        return DenseCells(
+            W=initial_weights(init, m, n, dtype),
+            Omega=np.eye(n, dtype=dtype),
+            Lambda=np.eye(m, dtype=dtype),
             **pending.start(m, n, 3, dtype),
-        }
-
-    def _learn(self, block: Block) -> int:
-        state = self._state
-        matrices = state["W"], state["Omega"], state["Lambda"]
-        terms = state["pending_a"], state["pending_b"], state["pending_steps"]
-        only_mistakes = self.rule == "mistake"
-        in_blocks = self.covariance_update == "jacobi" and self.mean_update == "previous" and len(terms[0]) > 0
-        if in_blocks:
-            return blocked.learn(*block, *matrices, *terms, self.r, only_mistakes, state["counts"])
-        if state["counts"][3]:  # left from before these parameters were set
-            blocked.fold(*matrices, *terms, state["counts"])
-        return factored.learn(
-            *block,
-            *matrices,
-            self.r,
-            only_mistakes,
-            self.mean_update == "updated",
-            _COVARIANCE_UPDATES[self.covariance_update],
-            state["counts"],
+            counts=np.zeros(4, dtype=np.int64),
         )
 
-    def _widened(self, rate: float) -> dict[str, NDArray[Any]]:
-        # Both sides the same part of the way, so that all of the way is their product.
-        of_each = 1 - np.sqrt(1 - rate)
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        terms = pending.shapes(m, n, n_factors=3)  # alpha, c and d
+        return {"W": (m, n), "Omega": (n, n), "Lambda": (m, m), **terms, "counts": (4,)}
+
+    def _learn(self, block: Block) -> int:
+        self._state.version = new_version()
+        W, Omega, Lambda, a, b, steps, counts = self._state.values()
+        only_mistakes = self.rule == "mistake"
+        if self.covariance_update == "jacobi" and self.mean_update == "previous" and len(a) > 0:
+            return blocked.learn(*block, W, Omega, Lambda, a, b, steps, self.r, only_mistakes, counts)
+        if counts[3]:  # pending from before these parameters were set
+            blocked.fold(W, Omega, Lambda, a, b, steps, counts)
+        is_updated, form = self.mean_update == "updated", _COVARIANCE_UPDATES[self.covariance_update]
+        return factored.learn(*block, W, Omega, Lambda, self.r, only_mistakes, is_updated, form, counts)
+
+    def _folded(self) -> DenseCells:
+        return self._state.folded().replaced(Omega=self.Omega_, Lambda=self.Lambda_)
+
+    def _decayed(self, rate: float) -> DenseCells:
+        # Both covariances by the same factor, whose square is that of their product.
+        each = 1 - np.sqrt(1 - rate)
         state = self._folded()
         m, n = state["W"].shape
-        widened = {name: nearer_to_identity(state[name], of_each) for name in ("Omega", "Lambda")}
-        return {**state, **widened, **pending.start(m, n, 3, state["W"].dtype)}
+        Omega, Lambda = (decayed_covariance(state[name], each) for name in ("Omega", "Lambda"))
+        return state.replaced(Omega=Omega, Lambda=Lambda, **pending.start(m, n, 3, state.dtype))
 
-    # -- reading, with what is pending ------------------------------------------------------------------------
-
-    def _array(self, name: str) -> NDArray[Any]:
-        array = super()._array(name)
-        a, b, steps = pending.terms(self._state)
-        if len(a) and name in ("Omega", "Lambda"):
-            root = np.sqrt(steps[:, 2:]) * b if name == "Omega" else np.sqrt(steps[:, 1:2]) * a
-            array -= root.T @ root
-        return array
+    def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        Omega, Lambda = self._state["Omega"], self._state["Lambda"]
+        q_variances = np.empty(len(numbers), dtype=Lambda.dtype)
+        p_variances = np.empty(len(numbers), dtype=Omega.dtype)
+        quadratic_forms(queries, np.ascontiguousarray(numbers[:, :1]), Lambda, q_variances)
+        quadratic_forms(objects, np.ascontiguousarray(numbers[:, 1:]), Omega, p_variances)
+        if (pending := Pending.of(self._state)) is not None:
+            q_variances -= pending.of_queries(queries, numbers) ** 2 @ pending.steps[:, 1]
+            p_variances -= pending.of_objects(objects, numbers) ** 2 @ pending.steps[:, 2]
+        return np.asarray(np.maximum(q_variances, 0) * np.maximum(p_variances, 0))
 
     def _spread(self, Q: Matrix) -> FactoredSpread:
         return FactoredSpread(Q, *(S.astype(np.float64, copy=False) for S in (self.Lambda_, self.Omega_)))
 
     def _cell_variances(self, i: NDArray[Any], j: NDArray[Any]) -> NDArray[Any]:
         return np.outer(np.diagonal(self.Lambda_)[i], np.diagonal(self.Omega_)[j])
-
-    def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        Omega, Lambda = self._state["Omega"], self._state["Lambda"]
-        a, b, steps = pending.terms(self._state)
-        q_variances = np.empty(len(numbers), dtype=Lambda.dtype)
-        p_variances = np.empty(len(numbers), dtype=Omega.dtype)
-        quadratic_forms(queries, np.ascontiguousarray(numbers[:, :1]), Lambda, q_variances)
-        quadratic_forms(objects, np.ascontiguousarray(numbers[:, 1:]), Omega, p_variances)
-        if len(a):
-            q_variances -= pending.projected(queries, numbers[:, :1], a) ** 2 @ steps[:, 1]
-            p_variances -= pending.projected(objects, numbers[:, 1:], b) ** 2 @ steps[:, 2]
-        return np.asarray(np.maximum(q_variances, 0) * np.maximum(p_variances, 0))

@@ -16,20 +16,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
 from ..._utils.rows import Matrix
 from ...kernels import full
 from ...kernels.rows import RowView
-from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
+from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block, check_dtype
 from ..spread import FullSpread
-from .forgetting import nearer_to_identity
-from .online import OnlineLearner
+from ..triplet import TripletLearner
+from .cells import DenseCells
+from .decay import decayed_covariance
+from .initial import initial_weights
 
 _MOST_CELLS = 5_000
 
 
-class FullAROMA(OnlineLearner):
+class FullAROMA(TripletLearner):
     """Similarity ``q'Wp`` learned online with the full covariance of all cells of W.
 
     For small problems only: it refuses more than 5,000 cells, whose covariance takes 200 MB.
@@ -77,6 +80,7 @@ class FullAROMA(OnlineLearner):
     (9, 9)
     """
 
+    _state: DenseCells
     _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST_SCALE_OF_A_COVARIANCE
 
     def __init__(
@@ -101,32 +105,29 @@ class FullAROMA(OnlineLearner):
     @property
     def Sigma_(self) -> NDArray[Any]:
         """The covariance of ``W_.ravel()``, of shape (m * n, m * n): a copy."""
-        return self._array("Sigma")
-
-    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        if m * n > _MOST_CELLS:
-            raise ValueError(
-                f"FullAROMA takes at most {_MOST_CELLS} cells, got m * n = {m * n}, whose covariance has "
-                f"{(m * n) ** 2} entries; DiagonalAROMA and FactoredAROMA are made for that"
-            )
-        return {"W": (m, n), "Sigma": (m * n, m * n), "counts": (3,)}
+        check_is_fitted(self)
+        return self._state["Sigma"].copy()
 
     def _check_params(self) -> float:
         checks.check_choice(self.rule, "rule", ("margin", "mistake"))
         return checks.check_number(self.r, "r", above=0)
 
-    def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
-        return {"Sigma": np.eye(m * n, dtype=dtype)}
+    def _first_state(self, m: int, n: int, init: Any) -> DenseCells:
+        dtype = check_dtype(self.dtype)
+        self._check_fits(m, n, dtype)
+        Sigma, counts = np.eye(m * n, dtype=dtype), np.zeros(3, dtype=np.int64)
+        return DenseCells(W=initial_weights(init, m, n, dtype), Sigma=Sigma, counts=counts)
+
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        if m * n > _MOST_CELLS:
+            raise ValueError(
+                f"m * n must be at most {_MOST_CELLS} for FullAROMA, got {m * n}, whose covariance has "
+                f"{(m * n) ** 2} entries; use DiagonalAROMA or FactoredAROMA"
+            )
+        return {"W": (m, n), "Sigma": (m * n, m * n), "counts": (3,)}
 
     def _learn(self, block: Block) -> int:
-        return full.learn_triplets(
-            *block,
-            self._state["W"],
-            self._state["Sigma"],
-            self.r,
-            self.rule == "mistake",
-            self._state["counts"],
-        )
+        return self._state.learn(block, full.learn_triplets, None, self.r, self.rule == "mistake")
 
     def _grown(self, m: int, n: int) -> dict[str, NDArray[Any]]:
         rows, columns = self._state["W"].shape
@@ -134,10 +135,11 @@ class FullAROMA(OnlineLearner):
         state = super()._grown(m, n)
         Sigma = np.eye(m * n, dtype=state["W"].dtype)
         Sigma[np.ix_(cells, cells)] = self._state["Sigma"]
-        return {**state, "Sigma": Sigma}
+        state["Sigma"] = Sigma
+        return state
 
-    def _widened(self, rate: float) -> dict[str, NDArray[Any]]:
-        return {**self._state, "Sigma": nearer_to_identity(self._state["Sigma"], rate)}
+    def _decayed(self, rate: float) -> DenseCells:
+        return self._state.replaced(Sigma=decayed_covariance(self._state["Sigma"], rate))
 
     def _spread(self, Q: Matrix) -> FullSpread:
         m, n = self.n_features_in_, self.n_object_features_in_

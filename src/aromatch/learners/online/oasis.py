@@ -12,19 +12,21 @@ Steps of dense rows stay pending as rank-one terms and are folded into W a block
 is the same algorithm up to rounding, and reading or saving the model in between changes nothing.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._utils import checks
 from ...kernels import oasis, touched
-from ..inputs import Block
+from ..inputs import Block, check_dtype
+from ..triplet import TripletLearner
 from . import pending
-from .cells import CellLearner
+from .cells import Cells, DenseCells, TouchedCells, stores_touched, touched_shapes
+from .initial import initial_weights
 
 
-class OASIS(CellLearner):
+class OASIS(TripletLearner):
     """Similarity ``q'Wp`` learned online by passive-aggressive steps; the paper's main competitor.
 
     Parameters
@@ -68,6 +70,10 @@ class OASIS(CellLearner):
     array([[ 1. ,  0.1, -0.1]])
     """
 
+    _state: Cells
+    _failure: ClassVar[str] = "its score is too large to learn from"
+    _remedy: ClassVar[str] = "Use rows of unit norm and a small initial W"
+
     def __init__(
         self,
         C: float = 0.1,
@@ -87,19 +93,32 @@ class OASIS(CellLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        return {"W": (m, n), **pending.shapes(m, n, n_factors=1)}  # tau
-
     def _check_params(self) -> float:
+        checks.check_choice(self.cells, "cells", ("auto", "dense", "touched"))
         # C w takes the place that w / r has in AROMA: both must not overflow.
         return 1 / checks.check_number(self.C, "C", above=0)
 
-    def _start(self, m: int, n: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
-        return pending.start(m, n, 1, dtype)
+    def _initial(self) -> Any:
+        if self.init is None:
+            return "identity" if self._one_space else "zero"
+        return self.init
+
+    def _stores_touched(self, m: int, n: int) -> bool:
+        return stores_touched(self.cells, 1, m, n, check_dtype(self.dtype))
+
+    def _first_state(self, m: int, n: int, init: Any) -> Cells:
+        dtype = check_dtype(self.dtype)
+        if self._stores_touched(m, n):
+            return TouchedCells.start(("W",), init, m, n, dtype)
+        self._check_fits(m, n, dtype)
+        W, terms = initial_weights(init, m, n, dtype), pending.start(m, n, 1, dtype)
+        return DenseCells(W=W, **terms, counts=np.zeros(4, dtype=np.int64))
+
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return {"W": (m, n), **pending.shapes(m, n, n_factors=1), "counts": (4,)}  # the factor is tau
+
+    def _shapes_in_file(self, state: dict[str, NDArray[Any]], m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return touched_shapes(state, ("W",), m) if self._stores_touched(m, n) else self._shapes(m, n)
 
     def _learn(self, block: Block) -> int:
-        if self._has_touched_cells:
-            return self._learn_touched(block, touched.learn_oasis, self.C)
-        state = self._state
-        terms = state["pending_a"], state["pending_b"], state["pending_steps"]
-        return oasis.learn(*block, state["W"], *terms, self.C, state["counts"])
+        return self._state.learn(block, oasis.learn, touched.learn_oasis, self.C)
