@@ -390,7 +390,7 @@ def test_dtype_cannot_change_while_the_model_goes_on_learning():
     [
         (lambda: am.AROW().fit(Q, Y), "Only binary"),
         (lambda: am.AROW().fit(Q, np.zeros(12)), "one class"),
-        (lambda: am.AROW().fit(Q * 1e9, Y % 2), "the most that AROW carries"),
+        (lambda: am.AROW().fit(Q * 1e9, Y % 2), "expected at most"),
         (lambda: am.AROW().fit(Q, Y % 2).partial_fit(Q, Y), "labels"),
         (
             lambda: am.AROW().fit(Q, Y % 2).set_params(covariance="diagonal").partial_fit(Q, Y % 2),

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._utils.rows import Matrix, MatrixLike, as_matrix, check_structure, read_all
+from .._utils.versions import new_version
 from ..evaluation.retrieval import evaluate_retrieval
 from ..io.container import write_model
 from .calibration import Calibration, Curve
@@ -85,6 +86,11 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Number that changes whenever `transform_objects` returns something else for the same objects."""
         self._check_is_fitted()
         return int(self.__dict__.get("_object_map_version", 0))
+
+    def _replace_state(self, state: dict[str, NDArray[Any]]) -> None:
+        """Set the state of a model that maps objects."""
+        self._state = state
+        self._object_map_version = new_version()
 
     # -- scores -------------------------------------------------------------------------------------------
 
@@ -260,8 +266,8 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file that `aromatch.load` reads without running any code from it.
 
-        What is saved goes on exactly where it stopped: learning more after loading gives the same bits. A
-        `random_state` that is an object is not stored; it comes back as None.
+        Learning resumes after `load` with a bit-identical result. A `random_state` that is a generator cannot be
+        saved and raises a TypeError.
         """
         write_model(path, *self._to_parts())
 
@@ -361,11 +367,10 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _check_matrices(self, Q: Any, P: Any) -> tuple[Matrix, Matrix]:
         """Return Q and P as matrices, the same one if P is None or Q; check the names of their columns."""
         self._check_names(Q, "Q", getattr(self, "feature_names_in_", None))
-        queries = as_matrix(Q, "Q")
-        if P is None or P is Q:
-            return queries, queries
+        P = Q if P is None else P
         self._check_names(P, "P", self._object_names())
-        return queries, as_matrix(P, "P")
+        queries = as_matrix(Q, "Q")
+        return queries, queries if P is Q else as_matrix(P, "P")
 
     def _check_names(self, X: Any, name: str, known: Any) -> None:
         """Refuse a data frame with other columns than the model was fitted on."""

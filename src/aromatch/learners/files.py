@@ -1,6 +1,5 @@
-"""A model taken apart into the header and arrays of a file, and put together again."""
+"""Models as the header and the arrays of a file, and back."""
 
-import warnings
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -16,9 +15,11 @@ from .registry import LEARNERS
 
 Parts = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
+_OBJECT_NAMES = "object_feature_names_in_", "object_feature_names_in"
+
 
 def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
-    """Give the header and the arrays that hold everything about a fitted model."""
+    """Return the header and the arrays of a fitted model."""
     arrays = {f"state.{name}": array for name, array in state.items()}
     parameters: dict[str, Any] = {}
     for name, value in model.get_params(deep=False).items():
@@ -27,40 +28,51 @@ def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
         elif name == "init" and not isinstance(value, str) and np.ndim(value) > 0:
             arrays[f"parameter.{name}"] = _as_stored(np.asarray(value))
         elif isinstance(value, np.random.RandomState | np.random.Generator):
-            warnings.warn(f"{name} is an object and is not stored: it loads as None", stacklevel=3)
-            parameters[name] = None
+            raise TypeError(
+                f"{name}={value!r} cannot be saved: a generator has no place in a model file; call "
+                f"set_params({name}=None) or pass an integer seed"
+            )
         elif isinstance(value, type | np.dtype):
             parameters[name] = np.dtype(value).name
         elif isinstance(value, Real) and not isinstance(value, bool | np.bool_ | Integral):
             parameters[name] = float(value)
         else:
             parameters[name] = _as_header(value)
-    names = getattr(model, "feature_names_in_", None)
-    header = {
+    header: dict[str, Any] = {
         "kind": "learner",
         "learner": type(model).__name__,
         "parameters": parameters,
         "n_features_in": getattr(model, "n_features_in_", None),
         "n_object_features_in": getattr(model, "n_object_features_in_", None),
-        "feature_names_in": None if names is None else [str(name) for name in names],
+        "feature_names_in": _as_texts(getattr(model, "feature_names_in_", None)),
     }
-    if model.fingerprints_ is not None:
-        header["fingerprints"] = [fingerprint.to_header() for fingerprint in model.fingerprints_]
+    if (names := getattr(model, "object_feature_names_in_", None)) is not None:
+        header["object_feature_names_in"] = _as_texts(names)
+    if "_one_space" in model.__dict__:
+        header["one_space"] = model._one_space
+    if (classes := getattr(model, "classes_", None)) is not None:
+        header["classes"] = {"values": classes.tolist(), "dtype": classes.dtype.str}
+    if (fingerprints := model.__dict__.get("_fingerprints")) is not None:
+        header["fingerprints"] = [fingerprint.to_header() for fingerprint in fingerprints]
     if "_calibration" in model.__dict__:
         header["n_predictions"], predictions = model._calibration.to_parts()
         arrays |= {f"calibration.{name}": array for name, array in predictions.items()}
     return header, arrays
 
 
+def _as_texts(names: Any) -> list[str] | None:
+    return None if names is None else [str(name) for name in names]
+
+
 def sparse_parts(name: str, matrix: Any) -> dict[str, NDArray[Any]]:
-    """Give the arrays of a sparse matrix, which `sparse_matrix` puts together again."""
+    """Return the arrays of a sparse matrix, for `sparse_matrix`."""
     rows = sparse.csr_array(matrix)
     parts = {part: np.array(getattr(rows, part), dtype=np.int64) for part in ("indices", "indptr", "shape")}
     return {f"{name}.data": _as_stored(rows.data)} | {f"{name}.{part}": array for part, array in parts.items()}
 
 
 def _as_header(value: Any) -> Any:
-    """Give a parameter in the form that a header has, which knows neither tuples nor keys other than text."""
+    """Return a parameter in the form of a header: JSON has neither tuples nor keys other than text."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple):
@@ -101,7 +113,7 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
         elif kind in (arrays_of := {"state": state, "parameter": parameters, "calibration": predictions}):
             arrays_of[kind][short] = array
         else:
-            raise ValueError(f"it has an array {key!r} that no learner knows")
+            raise ValueError(f"it has an unknown array {key!r}")
     for parameter, parts in matrices.items():
         parameters[parameter] = sparse_matrix(parameter, **parts)
     expected = learner._get_param_names()
@@ -109,30 +121,36 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
         raise ValueError(f"its parameters are {sorted(parameters)}, expected {sorted(expected)}")
     model = learner(**parameters)
     m, n = header["n_features_in"], header["n_object_features_in"]
-    if model._is_stateless and m is None and n is None:
+    if getattr(learner, "_is_stateless", False) and m is None and n is None:
         model._check_state(state, 0, 0)
         return model
-    if not all(isinstance(width, int) and width > 0 for width in (m, n)):
+    if not all(isinstance(width, int) and width > 0 for width in ((m,) if "classes" in header else (m, n))):
         raise ValueError(f"its numbers of features are {m!r} and {n!r}")
     model._check_state(state, m, n)
     model._state = model._from_file(state, n)
-    model.n_features_in_, model.n_object_features_in_ = m, n
+    model.n_features_in_ = m
+    if n is not None:
+        model.n_object_features_in_ = n
     if "fingerprints" in header:
         model.set_fingerprint(*map(Fingerprint.from_header, header["fingerprints"]))
     if predictions or "n_predictions" in header:
         model._calibration = Calibration.from_parts(header["n_predictions"], predictions)
-    names = header["feature_names_in"]
-    if names is not None:
-        if not isinstance(names, list) or len(names) != m:
-            raise ValueError(f"its feature names are not {m} names")
-        model.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+    for name, key, width in (("feature_names_in_", "feature_names_in", m), (*_OBJECT_NAMES, n)):
+        if (names := header.get(key)) is not None:
+            if not isinstance(names, list) or len(names) != width:
+                raise ValueError(f"its {key} are not {width} names")
+            setattr(model, name, np.array([str(one) for one in names], dtype=object))
+    if "one_space" in header:
+        model._one_space = bool(header["one_space"])
+    if "classes" in header:
+        model.classes_ = np.array(header["classes"]["values"], dtype=header["classes"]["dtype"])
     return model
 
 
 def sparse_matrix(
     name: str, data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: NDArray[Any]
 ) -> Any:
-    """Put a sparse matrix together; what a file says of it is not believed."""
+    """Build a sparse matrix from the arrays of a file, and check it."""
     size = tuple(shape.tolist())
     if len(size) != 2 or any(array.ndim != 1 for array in (data, indices, indptr)) or len(indptr) != size[0] + 1:
         raise ValueError(f"its {name} is not a sparse matrix")

@@ -47,7 +47,7 @@ def test_steps_in_blocks_are_the_same_steps_one_by_one(n, container):
         return 0.0 if i % 3 == 0 or d == 0 else (0.3 - 0.1 * (i % 5)) / d
 
     M, expected = np.eye(9), np.eye(9)
-    pairs.step_in_turn(M, container(V), lambda i, d: beta_of(i, d, seen), lambda steps: None)
+    pairs.logdet_steps(M, container(V), lambda i, d: beta_of(i, d, seen), lambda steps: None)
     for i, v in enumerate(V):
         expected += beta_of(i, v @ expected @ v, expected_seen) * np.outer(expected @ v, v @ expected)
     np.testing.assert_allclose(M, expected, rtol=1e-9, atol=1e-12)
@@ -191,8 +191,10 @@ def test_the_same_row_twice_gives_no_direction(learner):
     np.testing.assert_array_equal(model.M_, np.eye(2))
 
 
-def test_itml_draws_forty_pairs_for_each_two_classes():
-    assert am.ITML()._usual_number(3) == 240
+def test_itml_samples_forty_pairs_for_each_two_classes():
+    X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 3
+    default, given = (am.ITML(n_constraints=n, random_state=0).fit(X, y) for n in (None, 240))
+    np.testing.assert_array_equal(default.M_, given.M_)
 
 
 # -- LMNN ------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ With ``covariance="diagonal"`` only the diagonal of Sigma is kept (section 4.1).
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -23,30 +24,32 @@ from ..._utils import checks
 from ..._utils.chunks import timed_chunks
 from ..._utils.rows import MatrixLike, check_structure, read_all
 from ...exceptions import NumericalError
+from ...io.container import write_model
 from ...kernels.full import learn_labels
+from ..files import to_parts
 from ..inputs import LARGEST, LARGEST_SCALE_OF_A_COVARIANCE, check_dtype
 
 
 class AROW(ClassifierMixin, BaseEstimator):
-    """Binary linear classifier that learns one row at a time and keeps a covariance of its weights.
+    """Binary linear classifier, learned online, with a covariance of its weights.
 
-    The vector algorithm that AROMA lifts to matrices. There is no intercept: add a constant feature if the
-    classes are not separated through the origin. `fit` makes one pass over the rows in their order.
+    AROMA is its extension to matrices. There is no intercept: add a constant feature if the classes are not separated
+    through the origin. `fit` makes one pass over the rows in order.
 
     Parameters
     ----------
     r : float, default 1.0
-        How much a single label is doubted. Raise it when labels are noisy.
+        Noise variance; larger values learn more slowly. Raise it for noisy labels.
     covariance : {"full", "diagonal"}, default "full"
-        Full keeps correlations between features in n_features^2 numbers; diagonal keeps one for each feature.
+        The full covariance has n_features^2 entries, the diagonal one n_features.
     dtype : {"float64", "float32"}, default "float64"
         Precision of the weights and their covariance.
 
     Attributes
     ----------
     coef_ : array of shape (1, n_features)
-        The mean weights; positive speaks for ``classes_[1]``.
-    Sigma_ : array of shape (n_features, n_features), or (n_features,) when diagonal
+        The mean weights; positive means ``classes_[1]``.
+    Sigma_ : array of shape (n_features, n_features), or (n_features,) if diagonal
         The covariance of the weights, or their variances.
     classes_ : array of shape (2,)
 
@@ -70,71 +73,77 @@ class AROW(ClassifierMixin, BaseEstimator):
         self.dtype = dtype
 
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Start anew and learn the rows of X in their order."""
+        """Start from zero weights and learn the rows of X in order."""
         return self._learn(X, y, None, starts=True)
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Go on learning; `classes` names both labels at the first call when y may hold only one."""
-        return self._learn(X, y, classes, starts=not hasattr(self, "_w"))
+        """Continue learning; `classes` lists both labels at the first call if y may hold only one."""
+        return self._learn(X, y, classes, starts=not hasattr(self, "_state"))
 
     def decision_function(self, X: MatrixLike) -> NDArray[Any]:
-        """Give the margin of each row; positive speaks for ``classes_[1]``."""
+        """Return the margin of each row; positive means ``classes_[1]``."""
         check_is_fitted(self)
         check_structure(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        if (square := read_all(X, "X").largest_square) > LARGEST[self._w.dtype]:
-            raise ValueError(f"a row of X has |x|^2 = {square:.1e}, too large for a model in {self._w.dtype}")
-        return np.asarray(X.astype(self._w.dtype, copy=False) @ self._w)
+        w = self._state["w"]
+        if (square := read_all(X, "X").largest_square) > LARGEST[w.dtype]:
+            raise ValueError(f"X has a row with |x|^2 = {square:.1e}, too large for a model in {w.dtype}")
+        return np.asarray(X.astype(w.dtype, copy=False) @ w)
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
-        """Give the label of each row."""
+        """Return the label of each row."""
         margins = self.decision_function(X)
         return np.asarray(self.classes_[(margins > 0).astype(int)])
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file for `aromatch.load`; learning resumes with a bit-identical result."""
+        check_is_fitted(self)
+        self._check_state(self._state, self.n_features_in_, None)
+        write_model(path, *to_parts(self, self._state))
 
     @property
     def coef_(self) -> NDArray[Any]:
         """The mean weights, of shape (1, n_features): a copy."""
         check_is_fitted(self)
-        return self._w.reshape(1, -1).copy()
+        return self._state["w"].reshape(1, -1).copy()
 
     @property
     def Sigma_(self) -> NDArray[Any]:
-        """The covariance of the weights, or their variances when it is diagonal: a copy."""
+        """The covariance of the weights, or their variances if it is diagonal: a copy."""
         check_is_fitted(self)
-        return self._Sigma[0].copy() if self._is_diagonal else self._Sigma.copy()
+        return self._state["Sigma"].copy()
 
     def _learn(self, X: Any, y: Any, classes: Any, *, starts: bool) -> Self:
-        r = checks.check_number(self.r, "r", above=0)
-        is_diagonal = checks.check_choice(self.covariance, "covariance", ("full", "diagonal")) == "diagonal"
-        dtype = check_dtype(self.dtype)
+        r, dtype = self._check_params()
         before, has_begun = dict(self.__dict__), False
         try:
             check_structure(X, "X")
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=starts)
             if starts:
                 self.classes_ = _two_classes(y if classes is None else classes)
-                self._begin(X.shape[1], dtype, is_diagonal)
+                self._state = self._first_state(X.shape[1], dtype)
             elif classes is not None and not np.array_equal(_two_classes(classes), self.classes_):
                 raise ValueError(f"classes must stay {self.classes_.tolist()}, got {np.unique(classes).tolist()}")
-            elif (is_diagonal, dtype) != (self._is_diagonal, self._w.dtype):
-                raise ValueError("covariance and dtype must stay as they are while the model goes on learning")
+            self._check_state(self._state, X.shape[1], None)
             unknown = np.setdiff1d(y, self.classes_)
             if len(unknown):
                 raise ValueError(f"y has labels {unknown.tolist()} that are not in classes {self.classes_.tolist()}")
             signs = np.where(y == self.classes_[1], 1.0, -1.0)
             view, _, square = read_all(X, "X")
+            is_diagonal = self.covariance == "diagonal"
             limit = (LARGEST if is_diagonal else LARGEST_SCALE_OF_A_COVARIANCE)[dtype]
             if square / r > limit:
                 raise ValueError(
-                    f"X has a row with |x|^2 / r = {square / r:.1e}, over {limit:.0e}, the most that AROW carries in "
-                    f"{dtype}; scale the rows down or raise r"
+                    f"X has a row with |x|^2 / r = {square / r:.1e}, expected at most {limit:.0e} in {dtype}; scale "
+                    "the rows down or raise r"
                 )
             has_begun = True
-            for piece in timed_chunks(len(signs)):
-                learned = learn_labels(view, piece.start, signs[piece], self._w, self._Sigma, is_diagonal, r)
-                if learned < len(signs[piece]):
-                    at = piece.start + learned
-                    raise NumericalError(f"row {at}: rounding has used up the covariance; larger r avoids this")
+            w, Sigma = self._state["w"], self._state["Sigma"]
+            for chunk in timed_chunks(len(signs)):
+                learned = learn_labels(view, chunk.start, signs[chunk], w, Sigma.reshape(-1, len(w)), is_diagonal, r)
+                if learned < len(signs[chunk]):
+                    at = chunk.start + learned
+                    raise NumericalError(f"row {at}: rounding has used up the covariance; use a larger r")
         except BaseException as error:
             if isinstance(error, Exception) or not has_begun:
                 self.__dict__.clear()
@@ -142,15 +151,35 @@ class AROW(ClassifierMixin, BaseEstimator):
             raise
         return self
 
-    def _begin(self, width: int, dtype: np.dtype[Any], is_diagonal: bool) -> None:
-        cells = width * (1 if is_diagonal else width)
-        checks.check_fits_in_memory(cells * dtype.itemsize, f"The covariance of AROW for {width} features")
-        self._w = np.zeros(width, dtype=dtype)
-        self._Sigma = np.ones((1, width), dtype=dtype) if is_diagonal else np.eye(width, dtype=dtype)
-        self._is_diagonal = is_diagonal
+    def _check_params(self) -> tuple[float, np.dtype[Any]]:
+        checks.check_choice(self.covariance, "covariance", ("full", "diagonal"))
+        return checks.check_number(self.r, "r", above=0), check_dtype(self.dtype)
+
+    def _first_state(self, width: int, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
+        shape = self._shape(width)
+        n_bytes = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        checks.check_fits_in_memory(n_bytes, f"The covariance of AROW for {width} features")
+        Sigma = np.ones(shape, dtype=dtype) if self.covariance == "diagonal" else np.eye(width, dtype=dtype)
+        return {"w": np.zeros(width, dtype=dtype), "Sigma": Sigma}
+
+    def _shape(self, width: int) -> tuple[int, ...]:
+        return (width,) if self.covariance == "diagonal" else (width, width)
+
+    def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int | None) -> None:
+        """Check that the state, or the arrays of a file, fit the parameters."""
+        dtype = self._check_params()[1]
+        expected = {"w": ((m,), dtype), "Sigma": (self._shape(m), dtype)}
+        found = {name: (array.shape, array.dtype) for name, array in state.items()}
+        if found != expected:
+            raise ValueError(f"covariance and dtype must stay as fitted: the arrays are {found}, expected {expected}")
+        if not all(np.isfinite(array).all() for array in state.values()):
+            raise ValueError("the arrays of the model contain NaN or infinity")
+
+    def _from_file(self, state: dict[str, NDArray[Any]], n: int | None) -> dict[str, NDArray[Any]]:
+        return state
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_w")
+        return hasattr(self, "_state")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -97,8 +97,8 @@ class HIER(Similarity):
             if len(classes) == 2:  # scikit-learn keeps one row, for the difference of the two
                 coef, intercept = np.vstack([-coef, coef]) / 2, np.concatenate([-intercept, intercept]) / 2
             n_iter = np.array([classifier.n_iter_.max()], dtype=np.int64)
-            self._object_map_version = self.__dict__.get("_object_map_version", 0) + 1
-            self._state = {"coef": np.ascontiguousarray(coef), "intercept": intercept, "S": S, "n_iter": n_iter}
+            coef = np.ascontiguousarray(coef)
+            self._replace_state({"coef": coef, "intercept": intercept, "S": S, "n_iter": n_iter})
         return self
 
     def transform(self, Q: MatrixLike) -> NDArray[Any]:

@@ -18,22 +18,24 @@ pairs, a multiplier lambda >= 0 for each, which starts at 0, and ``d = v'Mv``::
 Departure: the paper prints ``alpha = min(lambda, delta / 2 * (1 / d - gamma / xi))``. That is the projection at gamma =
 1 only; the line above is where ``v'Mv = xi`` holds after the step for any gamma, and what its authors' code does.
 
-How the steps are taken a block at a time is told in `aromatch.learners.baselines.pairs`.
+`aromatch.learners.baselines.pairs` describes how steps are taken in blocks.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..._utils import checks
-from ..._utils.rows import Matrix
-from .pairs import NO_DISTANCE, PairMetric, step_in_turn
+from ..._utils.progress import progress_bar
+from ..._utils.rows import MatrixLike
+from .metric import MetricSimilarity
+from .pairs import NO_DISTANCE, Pairs, PairSampler, check_bounds, check_given, logdet_steps
 
 
-class ITML(PairMetric):
+class ITML(MetricSimilarity):
     """The metric nearest to the Euclidean that holds similar pairs near and dissimilar ones apart.
 
     Parameters
@@ -102,26 +104,64 @@ class ITML(PairMetric):
         self.random_state = random_state
         self.verbose = verbose
 
+    def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
+        """Sample pairs from the labels, as many similar as dissimilar ones, and learn them."""
+        with self._unchanged_on_error():
+            self._check_params()
+            X, y = self._check_labelled(X, y)
+            self._check_fits(X.shape[1])
+            n_classes = len(np.unique(y))
+            n = 40 * n_classes * (n_classes - 1) if self.n_constraints is None else self.n_constraints
+            self._replace_state(PairSampler(self.bounds, self.random_state).from_labels(X, y, n).metric(self._learn))
+        return self
+
+    def fit_pairs(self, pairs: ArrayLike, is_similar: ArrayLike, X: MatrixLike) -> Self:
+        """Learn given pairs in order.
+
+        Parameters
+        ----------
+        pairs : integer array of shape (N, 2)
+            Row numbers of X.
+        is_similar : boolean array of shape (N,)
+            Whether the rows of a pair should be near each other (within `near`) or apart (by `far` at least).
+        X : array or CSR matrix of shape (n_rows, m)
+        """
+        with self._unchanged_on_error():
+            self._check_params()
+            rows, numbers, kinds = check_given(pairs, is_similar, X)
+            self._check_fits(rows.shape[1])
+            self._record_rows(X, rows)
+            sampler = PairSampler(self.bounds, self.random_state)
+            self._replace_state(sampler.given(rows, numbers, kinds).metric(self._learn))
+        return self
+
+    @property
+    def bounds_(self) -> tuple[float, float]:
+        """Squared distances near and far that were wanted of similar and of dissimilar pairs."""
+        near, far = self._array("bounds").tolist()
+        return near, far
+
     @property
     def n_sweeps_(self) -> int:
         """Number of sweeps over the pairs."""
         return int(self._array("n_sweeps")[0])
 
     def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        return {**super()._shapes(m, n), "n_sweeps": (1,)}
+        return {"L": (m, m), "bounds": (2,), "n_sweeps": (1,)}
 
     def _check_params(self) -> None:
-        super()._check_params()
+        if self.bounds is not None:
+            check_bounds(self.bounds)
+        checks.check_flag(self.verbose, "verbose")
+        if self.n_constraints is not None:
+            checks.check_integer(self.n_constraints, "n_constraints", at_least=0)
         checks.check_number(self.gamma, "gamma", above=0)
         checks.check_number(self.tol, "tol", at_least=0)
         checks.check_integer(self.max_sweeps, "max_sweeps", at_least=0)
 
-    def _usual_number(self, n_classes: int) -> int:
-        return 40 * n_classes * (n_classes - 1)
-
-    def _learn(
-        self, M: NDArray[Any], V: Matrix, is_similar: NDArray[np.bool_], near: float, far: float
-    ) -> dict[str, NDArray[Any]]:
+    def _learn(self, M: NDArray[Any], pairs: Pairs) -> dict[str, NDArray[Any]]:
+        """Change M by LogDet steps; return further arrays of the state."""
+        V, is_similar, near, far = pairs
         gamma, rate = float(self.gamma), self.gamma / (self.gamma + 1.0)
         delta: list[float] = np.where(is_similar, 1.0, -1.0).tolist()
         inverse_xi: list[float] = np.where(is_similar, 1 / near, 1 / far).tolist()
@@ -136,10 +176,10 @@ class ITML(PairMetric):
             return delta[i] * alpha / (1 - delta[i] * alpha * d)
 
         n_sweeps = 0
-        with self._bar(self.max_sweeps * len(delta)) as advance:
+        with progress_bar("ITML", self.max_sweeps * len(delta), enabled=self.verbose) as advance:
             while n_sweeps < self.max_sweeps:
                 before = np.array(lambdas)
-                step_in_turn(M, V, beta_of, advance)
+                logdet_steps(M, V, beta_of, advance)
                 n_sweeps += 1
                 after = np.array(lambdas)
                 if np.linalg.norm(after - before) <= self.tol * (np.linalg.norm(after) + np.linalg.norm(before)):

@@ -18,23 +18,24 @@ ones is `far`, the percentiles that ITML uses; and with ``loss="hinge"`` a pair 
 alone, as in the comparison of Chechik et al. (2010), where the loss is that of rows of one class being more than a
 certain distance apart, and of rows of different classes being less.
 
-How the steps are taken a block at a time is told in `aromatch.learners.baselines.pairs`.
+`aromatch.learners.baselines.pairs` describes how steps are taken in blocks.
 """
 
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..._utils import checks
-from ..._utils.rows import Matrix
-from .pairs import NO_DISTANCE, PairMetric, step_in_turn
+from ..._utils.progress import progress_bar
+from ..._utils.rows import MatrixLike
+from .metric import MetricSimilarity
+from .pairs import NO_DISTANCE, Pairs, PairSampler, check_bounds, check_given, logdet_steps
 
 
-class LEGO(PairMetric):
+class LEGO(MetricSimilarity):
     """Metric learned online from pairs with target distances, positive definite after every step.
 
     Parameters
@@ -93,15 +94,56 @@ class LEGO(PairMetric):
         self.random_state = random_state
         self.verbose = verbose
 
+    def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
+        """Sample pairs from the labels, as many similar as dissimilar ones, and learn them."""
+        with self._unchanged_on_error():
+            self._check_params()
+            X, y = self._check_labelled(X, y)
+            self._check_fits(X.shape[1])
+            n = self.n_constraints
+            self._replace_state(PairSampler(self.bounds, self.random_state).from_labels(X, y, n).metric(self._learn))
+        return self
+
+    def fit_pairs(self, pairs: ArrayLike, is_similar: ArrayLike, X: MatrixLike) -> Self:
+        """Learn given pairs in order.
+
+        Parameters
+        ----------
+        pairs : integer array of shape (N, 2)
+            Row numbers of X.
+        is_similar : boolean array of shape (N,)
+            Whether the rows of a pair should be near each other (within `near`) or apart (by `far` at least).
+        X : array or CSR matrix of shape (n_rows, m)
+        """
+        with self._unchanged_on_error():
+            self._check_params()
+            rows, numbers, kinds = check_given(pairs, is_similar, X)
+            self._check_fits(rows.shape[1])
+            self._record_rows(X, rows)
+            sampler = PairSampler(self.bounds, self.random_state)
+            self._replace_state(sampler.given(rows, numbers, kinds).metric(self._learn))
+        return self
+
+    @property
+    def bounds_(self) -> tuple[float, float]:
+        """Squared distances near and far that were wanted of similar and of dissimilar pairs."""
+        near, far = self._array("bounds").tolist()
+        return near, far
+
+    def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return {"L": (m, m), "bounds": (2,)}
+
     def _check_params(self) -> None:
-        super()._check_params()
+        if self.bounds is not None:
+            check_bounds(self.bounds)
+        checks.check_flag(self.verbose, "verbose")
         checks.check_number(self.eta, "eta", above=0)
         checks.check_choice(self.loss, "loss", ("hinge", "squared"))
         checks.check_integer(self.n_constraints, "n_constraints", at_least=0)
 
-    def _learn(
-        self, M: NDArray[Any], V: Matrix, is_similar: NDArray[np.bool_], near: float, far: float
-    ) -> dict[str, NDArray[Any]]:
+    def _learn(self, M: NDArray[Any], pairs: Pairs) -> dict[str, NDArray[Any]]:
+        """Change M by LogDet steps; return further arrays of the state."""
+        V, is_similar, near, far = pairs
         eta, is_hinge = float(self.eta), self.loss == "hinge"
         similar = is_similar.tolist()
 
@@ -113,13 +155,13 @@ class LEGO(PairMetric):
             # Which is -eta (y_bar - y) / (1 + eta (y_bar - y) d): after the step v'Mv is d + beta d^2 = y_bar.
             return (y_bar / d - 1) / d
 
-        with self._bar(len(similar)) as advance:
-            step_in_turn(M, V, beta_of, advance)
+        with progress_bar("LEGO", len(similar), enabled=self.verbose) as advance:
+            logdet_steps(M, V, beta_of, advance)
         return {}
 
 
 def later_distance(d: float, y: float, eta: float) -> float:
-    """Give ``y_bar``, the distance after a step, of a pair at distance d with the target y."""
+    """Return ``y_bar``, the distance after a step, of a pair at distance d with the target y."""
     half = (eta * y * d - 1) / 2
     root = sqrt(half * half + eta * d * d)
     # Of the two equal forms of a quadratic's positive root, the one that adds.

@@ -129,8 +129,7 @@ class LMNN(MetricSimilarity):
             classes = checks.class_indices(y, None)[0]
             with progress_bar("LMNN", self.max_iter, enabled=self.verbose) as advance:
                 L, objectives, counts = self._minimise(X, classes, advance)
-            self._object_map_version = self.__dict__.get("_object_map_version", 0) + 1
-            self._state = {"L": L, "objectives": np.array(objectives), "counts": np.array(counts)}
+            self._replace_state({"L": L, "objectives": np.array(objectives), "counts": np.array(counts)})
         return self
 
     @property

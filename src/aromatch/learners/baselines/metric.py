@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
-from ..._utils.rows import Matrix, as_float64
+from ..._utils.rows import Matrix, MatrixLike, as_float64
 from ..base import Similarity
 from ..inputs import FLOAT64, LARGEST, product, read_both
 
@@ -85,6 +85,13 @@ class MetricSimilarity(Similarity):
 
     def _check_params(self) -> None:
         """Check all parameters."""
+
+    def _record_rows(self, X: MatrixLike, rows: Matrix) -> None:
+        """Record the number of features and their names, as `validate_data` does for `fit`."""
+        self._is_another_model()
+        self.__dict__.pop("feature_names_in_", None)
+        self._record_names(X, None)
+        self.n_features_in_ = self.n_object_features_in_ = rows.shape[1]
 
     def _check_fits(self, width: int, n_matrices: int = 2) -> None:
         what = f"The metric of {type(self).__name__} for {width} features"

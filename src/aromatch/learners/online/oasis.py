@@ -33,8 +33,11 @@ class OASIS(TripletLearner):
     ----------
     C : float, default 0.1
         The largest step. Raise it to learn faster, lower it when judgements are noisy.
-    init : {"identity", "zero"}, float, array or sparse matrix of shape (m, n), default "identity"
-        W before the first triplet; needs m = n unless it is "zero" or a matrix.
+    init : None, {"identity", "zero"}, float, array or sparse matrix of shape (m, n), default None
+        W before the first triplet. None means the identity if queries and objects are rows of one space, and zero if
+        they are not: `fit` and triplets without P start from the identity, triplets with P from zero, even if m = n. A
+        new model that starts with `learn_one` counts as one space if q and p_pos have as many features. "identity" and
+        a float need m = n.
     n_triplets : int, default 200_000
         How many triplets `fit` draws from the labels.
     dtype : {"float64", "float32"}, default "float64"
@@ -78,7 +81,7 @@ class OASIS(TripletLearner):
         self,
         C: float = 0.1,
         *,
-        init: Any = "identity",
+        init: Any = None,
         n_triplets: int = 200_000,
         dtype: Any = "float64",
         cells: str = "auto",
