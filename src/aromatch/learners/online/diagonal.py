@@ -10,10 +10,10 @@ With ``x = q p'`` and ``p = p_pos - p_neg``, a triplet whose margin ``q'Wp`` is 
 (6) is the diagonal of the full covariance's update. ``covariance_update="inverse"`` is the exact minimiser
 over diagonal covariances, ``1 / Sigma += x * x / r``, which Theorem 1 describes.
 
-Departure: the factor ``1 - Sigma x^2 / (variance + r)`` of (6) is kept at or above ``r / (variance + r)``, which it
-never goes under in exact arithmetic, so that rounding cannot make a variance zero or negative.
+Departure: the factor ``1 - Sigma x^2 / (variance + r)`` of (6) is kept at or above ``r / (variance + r)``, its lower
+bound in exact arithmetic, so that rounding cannot make a variance zero or negative.
 
-Cells that x does not touch are not visited: a triplet of sparse rows costs ``k_q * k_p`` operations.
+Only the cells that x touches are visited: a triplet of sparse rows costs ``k_q * k_p`` operations.
 """
 
 from typing import Any, ClassVar
@@ -37,32 +37,32 @@ from .decay import decayed_variances
 class DiagonalAROMA(TripletLearner):
     """Similarity ``q'Wp`` learned online, with a variance for each cell of W.
 
-    The learner to begin with: fast on sparse rows, two matrices of memory, good from the first triplets.
+    A good first choice: fast on sparse rows, with two matrices of memory.
 
     Parameters
     ----------
     r : float, default 1.0
-        How much a single judgement is doubted. Raise it when judgements are noisy or when learning should be
-        slow and smooth; lower it (0.01) when each one should count at once.
+        Noise variance; larger values learn more slowly. Raise it for noisy triplets, lower it (0.01) if every triplet
+        should have an immediate effect.
     init : {"zero", "identity"}, float, array or sparse matrix of shape (m, n), default "zero"
-        W before the first triplet: zero (the paper), the dot product, c times the dot product, or your own.
-        Start from "identity" or larger when plain similarity is already good and should be kept.
+        W before the first triplet: zero (the paper), the identity, c times the identity, or a matrix. Use "identity" or
+        a larger c if the dot product of the rows is already a good baseline.
     rule : {"margin", "mistake"}, default "margin"
-        Learn from triplets whose margin is under 1, or only from those that are wrong or tied.
+        Update for triplets with a margin below 1, or for mistakes only (wrong or tied).
     covariance_update : {"downdate", "inverse"}, default "downdate"
-        (6) as printed, or the form that Theorem 1 describes; the inverse form shrinks variances more.
+        Equation (6), or the form of Theorem 1, which shrinks variances more.
     n_triplets : int, default 200_000
-        How many triplets `fit` draws from the labels.
+        Number of triplets that `fit` samples from the labels.
     dtype : {"float64", "float32"}, default "float64"
         Precision of W and Sigma; float32 halves the memory.
     cells : {"auto", "dense", "touched"}, default "auto"
-        Keep every cell of W, or only those that triplets touched, with the same results. Sparse rows with many
-        features need "touched": memory then grows with what is learned, and `W_` and `Sigma_` are CSR arrays. "auto"
-        keeps touched cells when all of them would take more than 2 GiB, as over 11,585 x 11,585 do in float64.
+        Store every cell of W, or only those that triplets touched, with the same results. Use "touched" for sparse rows
+        with many features: memory grows with the touched cells, and `W_` and `Sigma_` are CSR arrays. "auto" stores
+        touched cells if all cells would take more than 2 GiB, as over 11,585 x 11,585 do in float64.
     random_state : None, int, Generator or RandomState
-        What `fit` draws triplets with; the same whole number gives the same bits.
+        Random seed of the triplets that `fit` samples.
     verbose : bool, default False
-        Show a progress bar on a terminal.
+        Show a progress bar if standard error is a terminal.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class DiagonalAROMA(TripletLearner):
     Sigma_ : array or CSR array of shape (m, n)
         The variance of each cell of W; in a CSR array, a cell that is not stored has variance 1.
     n_triplets_seen_, n_updates_, n_mistakes_ : int
-        Triplets met so far, those that changed the model, those it had wrong (a tie is a mistake).
+        Number of triplets learned so far, of updates, and of mistakes; a tie is a mistake.
 
     References
     ----------

@@ -22,12 +22,11 @@ before; together they are one simultaneous step. Two other forms are offered:
 ``W_i = W - c a (q'W) - d (W p) b' + [c d q'Wp + alpha (1 - c q'a)(1 - d p'b)] a b'``.
 
 Departure: triplets with ``|q|^2 |p|^2 / r`` above 1e11 in float64 or 1e6 in float32 are refused, because rounding could
-then leave a covariance that is none.
+leave a covariance that is not positive semi-definite.
 
-Each of these rewrites three dense matrices. The printed form does it a block at a time (`kernels.blocked`): the
-last updates stay pending as rank-one terms and are folded in after a fixed number of them. That is the same
-algorithm up to rounding; a saved file keeps pending terms as they are, and reading folds into a copy. The other
-forms, and small matrices, where it would not pay, take the plain loop (`kernels.factored`).
+Each of these rewrites three dense matrices. The printed form does so in blocks (`pending`, `kernels.blocked`): the last
+updates stay pending as rank-one terms and are folded after a fixed number of them, the same algorithm up to rounding.
+The other forms, and small matrices, use the direct loop (`kernels.factored`).
 """
 
 from typing import Any, ClassVar
@@ -61,31 +60,31 @@ _COVARIANCE_UPDATES = {
 class FactoredAROMA(TripletLearner):
     """Similarity ``q'Wp`` learned online, with correlations between query and between object features.
 
-    Learns from fewer triplets than `DiagonalAROMA` where features are correlated, as in dense embeddings, at
-    the price of an update of three dense matrices.
+    It needs fewer triplets than `DiagonalAROMA` if features are correlated, as in dense embeddings, at the cost of
+    updates of three dense matrices.
 
     Parameters
     ----------
     r : float, default 1.0
-        How much a single judgement is doubted. Raise it when judgements are noisy or when learning should be
-        slow and smooth; lower it (0.01) when each one should count at once.
+        Noise variance; larger values learn more slowly. Raise it for noisy triplets, lower it (0.01) if every triplet
+        should have an immediate effect.
     init : {"zero", "identity"}, float or array of shape (m, n), default "zero"
-        W before the first triplet: zero (the paper), the dot product, c times the dot product, or your own.
-        Start from "identity" or larger when plain similarity is already good and should be kept.
+        W before the first triplet: zero (the paper), the identity, c times the identity, or a matrix. Use "identity" or
+        a larger c if the dot product of the rows is already a good baseline.
     rule : {"margin", "mistake"}, default "margin"
-        Learn from triplets whose margin is under 1, or only from those that are wrong or tied.
+        Update for triplets with a margin below 1, or for mistakes only (wrong or tied).
     mean_update : {"previous", "updated"}, default "previous"
         Fig. 2 of the paper, or the variant that Theorem 2 is about (only with "jacobi").
     covariance_update : {"jacobi", "gauss_seidel", "joint"}, default "jacobi"
         (13) and (14) as printed, one after the other, or the joint minimiser of (11).
     n_triplets : int, default 200_000
-        How many triplets `fit` draws from the labels.
+        Number of triplets that `fit` samples from the labels.
     dtype : {"float64", "float32"}, default "float64"
         Precision of the three matrices; float32 halves memory and time.
     random_state : None, int, Generator or RandomState
-        What `fit` draws triplets with; the same whole number gives the same bits.
+        Random seed of the triplets that `fit` samples.
     verbose : bool, default False
-        Show a progress bar on a terminal.
+        Show a progress bar if standard error is a terminal.
 
     Attributes
     ----------
@@ -96,7 +95,7 @@ class FactoredAROMA(TripletLearner):
     Lambda_ : array of shape (m, m)
         Covariance between rows of W, the query features.
     n_triplets_seen_, n_updates_, n_mistakes_ : int
-        Triplets met so far, those that changed the model, those it had wrong (a tie is a mistake).
+        Number of triplets learned so far, of updates, and of mistakes; a tie is a mistake.
 
     References
     ----------

@@ -6,10 +6,10 @@ With ``x = vec(q p')``, ``p = p_pos - p_neg`` and ``v = x'Sigma x``, a triplet w
     Sigma  -= Sigma x x'Sigma / (v + r)
 
 Departure: triplets with ``|q|^2 |p|^2 / r`` above 1e11 in float64 or 1e6 in float32 are refused, because rounding could
-then leave a covariance that is none.
+leave a covariance that is not positive semi-definite.
 
-This is what d-AROMA and f-AROMA approximate. Sigma has (mn)^2 entries, so it is for small problems and for
-checking the others. vec stacks rows, as NumPy's ``ravel`` does.
+d-AROMA and f-AROMA approximate it. Sigma has (mn)^2 entries, so it serves small problems and as a reference for the
+others. vec stacks rows, as NumPy's ``ravel`` does.
 """
 
 from typing import Any, ClassVar
@@ -35,25 +35,25 @@ _MOST_CELLS = 5_000
 class FullAROMA(TripletLearner):
     """Similarity ``q'Wp`` learned online with the full covariance of all cells of W.
 
-    For small problems only: it refuses more than 5,000 cells, whose covariance takes 200 MB.
+    For small problems only: m * n is at most 5,000, where the covariance takes 200 MB.
 
     Parameters
     ----------
     r : float, default 1.0
-        How much a single judgement is doubted. Raise it when judgements are noisy or when learning should be
-        slow and smooth; lower it (0.01) when each one should count at once.
+        Noise variance; larger values learn more slowly. Raise it for noisy triplets, lower it (0.01) if every triplet
+        should have an immediate effect.
     init : {"zero", "identity"}, float or array of shape (m, n), default "zero"
-        W before the first triplet: zero (the paper), the dot product, c times the dot product, or your own.
+        W before the first triplet: zero (the paper), the identity, c times the identity, or a matrix.
     rule : {"margin", "mistake"}, default "margin"
-        Learn from triplets whose margin is under 1, or only from those that are wrong or tied.
+        Update for triplets with a margin below 1, or for mistakes only (wrong or tied).
     n_triplets : int, default 200_000
-        How many triplets `fit` draws from the labels.
+        Number of triplets that `fit` samples from the labels.
     dtype : {"float64", "float32"}, default "float64"
         Precision of W and Sigma.
     random_state : None, int, Generator or RandomState
-        What `fit` draws triplets with; the same whole number gives the same bits.
+        Random seed of the triplets that `fit` samples.
     verbose : bool, default False
-        Show a progress bar on a terminal.
+        Show a progress bar if standard error is a terminal.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class FullAROMA(TripletLearner):
     Sigma_ : array of shape (m * n, m * n)
         The covariance of ``W_.ravel()``.
     n_triplets_seen_, n_updates_, n_mistakes_ : int
-        Triplets met so far, those that changed the model, those it had wrong (a tie is a mistake).
+        Number of triplets learned so far, of updates, and of mistakes; a tie is a mistake.
 
     References
     ----------

@@ -5,11 +5,11 @@ With ``p = p_pos - p_neg``, a triplet whose margin ``q'Wp`` is under 1 gives::
     tau = min(C, (1 - q'Wp) / (|q|^2 |p|^2))
     W  += tau * q p'
 
-the smallest change of W that satisfies the triplet, held back by C. There is no confidence: every cell moves
-at the same rate for ever, which is what AROMA changes.
+the smallest change of W that satisfies the triplet, limited by C. There is no confidence: the learning rate of a cell
+does not depend on how often it was updated, which is what AROMA changes.
 
-Steps of dense rows stay pending as rank-one terms and are folded into W a block at a time (`kernels.oasis`); that
-is the same algorithm up to rounding, and reading or saving the model in between changes nothing.
+Steps of dense rows stay pending as rank-one terms and are folded into W in blocks (`pending`, `kernels.oasis`): the same
+algorithm up to rounding.
 """
 
 from typing import Any, ClassVar
@@ -27,36 +27,36 @@ from .initial import initial_weights
 
 
 class OASIS(TripletLearner):
-    """Similarity ``q'Wp`` learned online by passive-aggressive steps; the paper's main competitor.
+    """Similarity ``q'Wp`` learned online by passive-aggressive steps; the main baseline of the paper.
 
     Parameters
     ----------
     C : float, default 0.1
-        The largest step. Raise it to learn faster, lower it when judgements are noisy.
+        Largest step. Raise it to learn faster, lower it for noisy triplets.
     init : None, {"identity", "zero"}, float, array or sparse matrix of shape (m, n), default None
         W before the first triplet. None means the identity if queries and objects are rows of one space, and zero if
         they are not: `fit` and triplets without P start from the identity, triplets with P from zero, even if m = n. A
         new model that starts with `learn_one` counts as one space if q and p_pos have as many features. "identity" and
         a float need m = n.
     n_triplets : int, default 200_000
-        How many triplets `fit` draws from the labels.
+        Number of triplets that `fit` samples from the labels.
     dtype : {"float64", "float32"}, default "float64"
         Precision of W.
     cells : {"auto", "dense", "touched"}, default "auto"
-        Keep every cell of W, or only those that triplets touched, with the same results (of dense rows, up to
-        rounding). Sparse rows with many features need "touched": memory then grows with what is learned, and
-        `W_` is a CSR array. "auto" keeps touched cells when all of them would take more than 2 GiB, as over
-        16,384 x 16,384 do in float64.
+        Store every cell of W, or only those that triplets touched, with the same results (on dense rows, up to
+        rounding). Use "touched" for sparse rows with many features: memory grows with the touched cells, and `W_` is a
+        CSR array. "auto" stores touched cells if all cells would take more than 2 GiB, as over 16,384 x 16,384 do in
+        float64.
     random_state : None, int, Generator or RandomState
-        What `fit` draws triplets with; the same whole number gives the same bits.
+        Random seed of the triplets that `fit` samples.
     verbose : bool, default False
-        Show a progress bar on a terminal.
+        Show a progress bar if standard error is a terminal.
 
     Attributes
     ----------
     W_ : array or CSR array of shape (m, n)
     n_triplets_seen_, n_updates_, n_mistakes_ : int
-        Triplets met so far, those that changed the model, those it had wrong (a tie is a mistake).
+        Number of triplets learned so far, of updates, and of mistakes; a tie is a mistake.
 
     References
     ----------
