@@ -1,4 +1,4 @@
-"""What every similarity can do, whatever it is learned with."""
+"""Similarity: the base class of every model, with its maps, scores, calibration and files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from .inputs import LARGEST_SQUARE_IN_FIT, check_pairs, check_triplets, check_wi
 
 
 class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A score for a query and an object; all that is assumed of it is in three hooks.
+    """Base class of models that score pairs of a query and an object.
 
-    A subclass gives `_scores` (all queries against all objects), `_pair_scores` (row numbers of both) and
-    `transform`, and names its arrays in `_shapes`.
+    A subclass defines the maps `_map_queries` and `_map_objects`, `metric_`, `_scores` (all queries with all objects),
+    `_pair_scores` (pairs or triplets of row indices) and, for files, `_shapes`.
     """
 
     metric_: ClassVar[str] = "dot"
@@ -57,7 +57,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         raise NotImplementedError
 
     def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """Scores for rows (query, object), or margins for rows (query, preferred, other)."""
+        """Return scores for rows (query, object), or margins for rows (query, preferred, other)."""
         raise NotImplementedError
 
     # -- maps ---------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # -- scores -------------------------------------------------------------------------------------------
 
     def similarity(self, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
-        """Score every query against every object.
+        """Return the score of every query with every object.
 
         Parameters
         ----------
@@ -112,11 +112,12 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._scores(Q, P)
 
     def pair_score(self, Q: MatrixLike, P: MatrixLike | None = None, pairs: ArrayLike | None = None) -> NDArray[Any]:
-        """Score chosen pairs: row i of Q with row i of P, or the rows named in `pairs`.
+        """Return the scores of row i of Q with row i of P, or of the rows in `pairs`.
 
         Parameters
         ----------
-        Q, P : arrays or CSR matrices; P None means Q
+        Q : array or CSR matrix of shape (n_queries, m)
+        P : array or CSR matrix of shape (n_objects, n), default Q
         pairs : integer array of shape (N, 2), rows of Q and of P
 
         Returns
@@ -127,32 +128,32 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._pair_scores(Q, P, check_pairs(pairs, Q, P))
 
     def margins(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
-        """Score of the preferred object minus score of the other, for every triplet of row numbers."""
+        """Return the score of the preferred object minus that of the other, for every triplet of row indices."""
         Q, P = self._check_both(Q, P)
         return self._pair_scores(Q, P, check_triplets(triplets, Q, P))
 
     def triplet_accuracy(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> float:
-        """Share of triplets that the model orders rightly; a tie counts as wrong."""
+        """Return the share of triplets in the right order; a tie counts as wrong."""
         margins = self.margins(triplets, Q, P)
         if not len(margins):
-            raise ValueError("triplets is empty, expected at least one to take a share of")
+            raise ValueError("triplets is empty, expected at least one triplet")
         return float(np.mean(margins > 0))
 
     def score(self, X: MatrixLike, y: ArrayLike) -> float:
-        """Mean average precision when every row of X looks for the other rows with its label."""
+        """Return the mean average precision of leave-one-out retrieval of the rows with the same label."""
         X = self._check_rows(X)
         return evaluate_retrieval(self, X, y).mean_average_precision
 
-    # -- what it was learned on ---------------------------------------------------------------------------
+    # -- fingerprint of the embedding ------------------------------------------------------------------------
 
     def set_fingerprint(self, queries: Fingerprint, objects: Fingerprint | None = None) -> Self:
-        """Note the embedding that the model was learned on; it is saved with the model.
+        """Record the fingerprint of the embedding that the model was fitted on; it is saved with the model.
 
         Parameters
         ----------
         queries : Fingerprint
         objects : Fingerprint, optional
-            When objects have another embedding than queries.
+            If objects have another embedding than queries.
         """
         self._check_is_fitted()
         both = queries, queries if objects is None else objects
@@ -162,35 +163,35 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             if not isinstance(given, Fingerprint):
                 raise TypeError(f"{name} must be a Fingerprint, got {given!r}")
             if given.dimension != width:
-                raise ValueError(f"{name} has {given.dimension} dimensions, but the model was learned on {width}")
+                raise ValueError(f"{name} has {given.dimension} dimensions, but the model was fitted on {width}")
         self._fingerprints = both
         return self
 
     @property
     def fingerprints_(self) -> tuple[Fingerprint, Fingerprint] | None:
-        """The embeddings of queries and of objects that the model is bound to; None when it is not."""
+        """Fingerprints of the embeddings of queries and objects; None if they were not set."""
         self._check_is_fitted()
         return self.__dict__.get("_fingerprints")
 
     def check_fingerprint(self, queries: Fingerprint, objects: Fingerprint | None = None) -> None:
-        """Refuse an embedding that is not the one that the model is bound to; without one, all are refused."""
+        """Raise a ValueError unless the embedding is the one that the model was fitted on."""
         known = self.fingerprints_
         if known is None:
-            raise ValueError("the model is bound to no embedding, so that nobody can tell; `set_fingerprint` does it")
+            raise ValueError("the model has no fingerprint to compare with; call `set_fingerprint` first")
         given = queries, queries if objects is None else objects
         names = ("", "") if known[0] == known[1] and given[0] == given[1] else (" (queries)", " (objects)")
         for mine, theirs, what in zip(known, given, names, strict=True):
             check_same(mine, theirs, what)
 
-    # -- how sure it may be -------------------------------------------------------------------------------
+    # -- calibration --------------------------------------------------------------------------------------
 
     def calibrate(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> Self:
-        """Predict comparisons that were not learned, and note how the predictions came out, for `preference_proba`.
+        """Record predictions of validation triplets and their outcomes, for `preference_proba`.
 
-        Nothing is learned from them. `learn_one` does the same with every judgement before it learns it, and a stream
-        in pieces can: ``model.calibrate(piece, Q, P).partial_fit_triplets(piece, Q, P)``. Of the last 8,192 predictions
-        those count for which the model had learned about as much as for the last. Rows should be as new to the model as
-        those that it will be asked about. Who has learned much since should calibrate anew.
+        W does not change. `learn_one` records every triplet before it learns it, and a stream of batches can do the
+        same: ``model.calibrate(batch, Q, P).partial_fit_triplets(batch, Q, P)``. The last 8,192 predictions are kept,
+        and those count that were made after about as much training as the last. Use rows as new to the model as those
+        in use later, and recalibrate after further training.
 
         Parameters
         ----------
@@ -215,10 +216,10 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return found.curve()
 
     def preference_proba(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
-        """Give the chance that the first object of each triplet is better for its query than the second.
+        """Return the calibrated probability that the first object of each triplet is preferred to the second.
 
-        It is made from the margin by what earlier predictions came to, so that of all that get 80 % about 80 % come
-        true. That takes 64 predictions at least: those of `learn_one`, or of `calibrate`.
+        The probability is a function of the margin, fitted to the outcomes of earlier predictions: about 80 % of the
+        preferences with probability 0.8 hold. It needs at least 64 predictions of `learn_one` or `calibrate`.
 
         Examples
         --------
@@ -237,30 +238,30 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def _unit_of_margins(self) -> float:
-        """What margins are divided by before they are calibrated, where their size may change from day to day."""
+        """Unit of the margins in the calibration, for models whose scale changes."""
         return 1.0
 
     @property
     def _learned_so_far(self) -> float:
-        """How much the model has learned, by any measure of its own."""
+        """Amount of training so far, in any unit of the model."""
         return 0.0
 
     def _noted(self) -> Calibration:
-        """Give what predictions are noted in."""
+        """Return the record of predictions."""
         found: Calibration | None = self.__dict__.get("_calibration")
         if found is None:
             found = self._calibration = Calibration()
         return found
 
     def _is_another_model(self) -> None:
-        """Drop what was said about the model that it was before."""
+        """Drop the fingerprint and the calibration of an earlier fit."""
         for name in ("_fingerprints", "_calibration"):
             self.__dict__.pop(name, None)
 
     # -- copies and files ---------------------------------------------------------------------------------
 
     def copy(self) -> Self:
-        """Give an independent copy, which stays as it is while this one learns on."""
+        """Return an independent copy, which does not change when this model learns on."""
         return copy.deepcopy(self)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -272,7 +273,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         write_model(path, *self._to_parts())
 
     def _to_parts(self) -> Parts:
-        """Give the header and the arrays that `save` writes."""
+        """Return the header and the arrays of `save`."""
         self._check_is_fitted()
         state = self._to_file()
         self._check_state(state, *(getattr(self, name, 0) for name in ("n_features_in_", "n_object_features_in_")))
@@ -313,11 +314,11 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._shapes(m, n)
 
     def _to_file(self) -> dict[str, NDArray[Any]]:
-        """Give the state in the form that a file has, which depends on what was learned alone."""
+        """Return the state in the form of a file, which does not depend on the memory layout."""
         return self._state if hasattr(self, "_state") else {}
 
     def _from_file(self, state: dict[str, NDArray[Any]], n: int) -> dict[str, NDArray[Any]]:
-        """Make a state to go on with from what `_to_file` gave; it has been checked."""
+        """Return the state from the arrays of a file, which have been checked."""
         return state
 
     @property
@@ -325,7 +326,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return int(self.n_object_features_in_)
 
     def _check_rows(self, X: MatrixLike) -> Matrix:
-        """Check the rows of a scikit-learn method, with its messages."""
+        """Check the rows of a method of scikit-learn, with its messages."""
         self._check_is_fitted()
         check_structure(X, "X")
         if hasattr(self, "n_features_in_"):
@@ -336,7 +337,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return X
 
     def _check_labelled(self, X: MatrixLike, y: ArrayLike) -> tuple[Matrix, NDArray[Any]]:
-        """Check what `fit` of a learner from labels gets: rows in float64, at least two, and their labels."""
+        """Check the arguments of `fit`: at least two rows, converted to float64, and their labels."""
         check_structure(X, "X")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
@@ -344,7 +345,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(f"X must have at least two rows to compare, got n_samples = {X.shape[0]}")
         if (square := read_all(X, "X").largest_square) > LARGEST_SQUARE_IN_FIT:
             raise ValueError(
-                f"X has a row with |x|^2 = {square:.1e}, over {LARGEST_SQUARE_IN_FIT:.0e}, too large to learn"
+                f"X has a row with |x|^2 = {square:.1e}, over {LARGEST_SQUARE_IN_FIT:.0e}, too large to learn from"
             )
         self.n_object_features_in_ = X.shape[1]
         self._is_another_model()
@@ -394,9 +395,9 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[Callable[[], None]]:
-        """Put every attribute back when something is refused.
+        """Restore every attribute after an error.
 
-        Gives a function to call when learning begins: from then on an interrupt keeps what was learned.
+        Yields a function to call when learning begins: from then on an interrupt keeps what was learned.
         """
         before, has_begun = dict(self.__dict__), False
 

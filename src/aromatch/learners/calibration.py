@@ -1,26 +1,25 @@
-"""How often a prediction comes true: probabilities that are as right as they say (beyond the paper).
+"""Calibrated probabilities of preferences (beyond the paper).
 
-The learned distribution says how far W may be off, if the model is right about the world. It says nothing of
-judgements that contradict each other, or of what no W can tell, so that ``Phi(margin / std)`` is not how often a
-margin has the right sign. That has to be seen. Comparisons are predicted before anybody tells how they turned out, and
-the margins m of the last few thousand predictions give a curve::
+The learned distribution describes the uncertainty about W if the model is right. It ignores triplets that contradict
+each other and preferences that no W can express, so that ``Phi(margin / std)`` is not the frequency with which a
+margin has the right sign. That frequency is estimated from predictions: the margins m of the last few thousand triplets
+that were predicted before they were learned give a curve::
 
-    P(the first is better) = e + (1 - 2 e) / (1 + exp(-a m))
+    P(the first is preferred) = e + (1 - 2 e) / (1 + exp(-a m))
 
-The slope a makes what happened most likely: one number, which a few hundred predictions tell. More flexible curves were
-no better for rows not seen before, on texts and embeddings. One of N + 2 predictions is taken to be wrong for no reason
-(Platt 1999), so that a few that all came true do not make certain. When predictions are no better than chance, a is 0
-and every probability 1/2.
+The slope a is fitted by maximum likelihood; a few hundred predictions suffice. More flexible curves were no better on
+unseen rows of texts and embeddings. One of N + 2 predictions is assumed to be wrong (Platt 1999), so that a few correct
+ones do not give certainty. If predictions are no better than chance, a is 0 and every probability 1/2.
 
-The share e of judgements goes against any margin, however large: people err and slip. It is 0 unless another value
-makes what happened surely more likely.
+The error rate e is the share of triplets that contradict any margin, however large. It is 0 unless another value has a
+clearly larger likelihood.
 
-The standard deviation of a margin is not in it. It tells wrong predictions from right ones little better than the size
-of the margin alone does, and sometimes worse, and it falls as the model learns on, whether it gets better or not.
+The standard deviation of a margin is not used. It separates wrong from right predictions hardly better than the size of
+the margin, sometimes worse, and it falls during training whether the model improves or not.
 
-Predictions have to be like those that are to be told of. What a model learned from rows that it has met many times
-says little about how right it is for new ones. And a model gets better: those predictions count for which it had
-learned about as much as for the last one, and some hundreds in any case.
+Predictions should be like those in use later: on rows that the model has learned from many times it is better than on
+new ones. As a model improves with training, only predictions count that were made after about as much training as the
+last one, and some hundreds in any case.
 """
 
 from __future__ import annotations
@@ -36,45 +35,44 @@ from .._utils import checks
 
 Array = NDArray[np.float64]
 
-# Predictions that are kept, the last ones, and how many are needed.
+# Number of predictions that are kept, and that are needed.
 _MOST, _FEWEST = 2**13, 2**6
-# For those that count the model had learned this part, or as many times more, of what it had for the last one; but so
-# many of the last ones count in any case.
+# Predictions count if the amount of training differs from that of the last one by at most this factor; the last
+# predictions up to this number count in any case.
 _AS_LEARNED, _IN_ANY_CASE = 0.75, 2**8
-# So many times the median, a margin is as good as any larger one: a single huge one must not decide the slope.
+# Margins are clipped at this multiple of the median, so that a single huge one does not determine the slope.
 _HUGE = 20.0
-# Margins below this are nothing but rounding of zero.
+# Smaller margins are rounding errors of zero.
 _NOTHING = 1e-290
-# Shares of slips, and by how much one must raise the logarithm of what is likely.
+# Range of the error rate, and the gain in log-likelihood that it needs.
 _SLIPS, _MORE_LIKELY = (1e-6, 0.45), 3.0
 _ROWS = "margins", "n_learned"
 
 
 class Curve(NamedTuple):
-    """What makes probabilities of margins."""
+    """The curve from margins to probabilities."""
 
     slope: float
-    """Of the margin, in the logarithm of the odds; 0 when predictions are no better than chance."""
+    """Slope of the log-odds; 0 if predictions are no better than chance."""
     slips: float
-    """Share of judgements that go against any margin."""
+    """Share of triplets that contradict any margin."""
     n_used: int
-    """Predictions that made the curve."""
+    """Number of predictions that the curve was fitted to."""
     n_predictions: int
-    """Predictions that were ever made."""
+    """Number of predictions that were ever recorded."""
     n_learned: float
-    """How much the model had learned for the last of them."""
+    """Amount of training before the last of them."""
 
     def probabilities(self, margins: NDArray[Any]) -> Array:
-        """Give the chance that each margin has the right sign."""
+        """Return the probability that each margin has the right sign."""
         return np.asarray(self.slips + (1 - 2 * self.slips) * expit(self.slope * np.asarray(margins, np.float64)))
 
 
 class Calibration:
-    """The last predictions of a model, and the curve that they make."""
+    """The last predictions of a model, and the curve fitted to them."""
 
     def __init__(self, predictions: NDArray[Any] | None = None, n_predictions: int = 0) -> None:
-        # Margins and how much was learned before, in the order in which they came. At the end of the room the last ones
-        # move to its beginning.
+        # Margins and amounts of training, in order. When the buffer is full, the last ones move to its beginning.
         self._kept, self._end = np.zeros((len(_ROWS), 2 * _MOST)), 0
         self._curve: Curve | None = None
         self.n_predictions = n_predictions
@@ -83,7 +81,7 @@ class Calibration:
             self._kept[:, : self._end] = predictions
 
     def add(self, margins: NDArray[Any], n_learned: float) -> None:
-        """Note predictions of a model that has learned so much."""
+        """Record predictions made after this amount of training."""
         n = min(len(margins), _MOST)
         self._make_room(n)
         self._kept[0, self._end : self._end + n] = margins[len(margins) - n :]
@@ -92,7 +90,7 @@ class Calibration:
         self.n_predictions += len(margins)
 
     def add_one(self, margin: float, n_learned: float) -> None:
-        """Note one prediction, in a microsecond."""
+        """Record one prediction; `learn_one` has no time for more."""
         if self._end == 2 * _MOST:
             self._make_room(1)
         self._kept[0, self._end] = margin
@@ -101,15 +99,15 @@ class Calibration:
         self.n_predictions += 1
 
     def predictions(self) -> Array:
-        """Give the last predictions, all that is kept of them."""
+        """Return the predictions that are kept."""
         return self._kept[:, max(0, self._end - _MOST) : self._end]
 
     def curve(self) -> Curve:
-        """Give the curve of the last predictions."""
+        """Return the curve of the last predictions."""
         if self.n_predictions < _FEWEST:
             raise ValueError(
-                f"the model has made {self.n_predictions} predictions that came out, and {_FEWEST} are needed to tell "
-                "probabilities; `calibrate` takes comparisons that it has not learned"
+                f"the model has {self.n_predictions} recorded predictions, expected at least {_FEWEST}; call "
+                "`calibrate` with validation triplets"
             )
         found = self._curve
         if found is None or found.n_predictions != self.n_predictions:
@@ -136,22 +134,22 @@ class Calibration:
         self.__init__(*state)  # type: ignore[misc]
 
     def to_parts(self) -> tuple[int, dict[str, Array]]:
-        """Give what a file has to hold."""
+        """Return the number of predictions and the arrays of a file."""
         return self.n_predictions, dict(zip(_ROWS, self.predictions(), strict=True))
 
     @classmethod
     def from_parts(cls, n_predictions: Any, arrays: dict[str, NDArray[Any]]) -> Self:
-        """Put it together, or say in a ValueError what does not fit."""
+        """Return the calibration of a file; raise a ValueError if it is invalid."""
         n = min(checks.check_integer(n_predictions, "the number of predictions of its calibration", at_least=1), _MOST)
         if set(arrays) != set(_ROWS) or any(a.dtype != np.float64 or a.shape != (n,) for a in arrays.values()):
-            raise ValueError(f"its calibration has not what {n_predictions} predictions leave")
+            raise ValueError(f"the arrays of the calibration do not fit its {n_predictions} predictions")
         if not all(np.isfinite(array).all() for array in arrays.values()) or (arrays["n_learned"] < 0).any():
-            raise ValueError("its calibration has numbers that are no such")
+            raise ValueError("the calibration contains NaN, infinity or negative amounts of training")
         return cls(np.stack([arrays[name] for name in _ROWS]), n_predictions)
 
 
 def _slope_and_slips(margins: Array) -> tuple[float, float]:
-    """Give what makes what happened most likely, all margins being on the side of what happened."""
+    """Return slope and error rate of maximum likelihood for margins of preferences that were observed."""
     sizes = np.abs(margins)
     typical = float(np.median(sizes[sizes > _NOTHING])) if (sizes > _NOTHING).any() else 0.0
     if not typical:
@@ -160,11 +158,11 @@ def _slope_and_slips(margins: Array) -> tuple[float, float]:
     right = (len(u) + 1) / (len(u) + 2)
 
     def downhill(a: float) -> float:
-        """Give the derivative of what is to be least when nobody slips, which grows with a and ends above 0."""
+        """Return the derivative of the loss without an error rate, which grows with a and ends above 0."""
         return float(u @ (expit(a * u) - right))
 
     def unlikely(at: Array) -> float:
-        """Give how unlikely a slope, by its logarithm, and a share of slips above 0 make what happened."""
+        """Return the negative log-likelihood of the logarithm of a slope and an error rate above 0."""
         x, slips = np.exp(at[0]) * u, at[1]
         good, bad = (np.log(slips + (1 - 2 * slips) * expit(side)).sum() for side in (x, -x))
         return -float(right * good + (1 - right) * bad)

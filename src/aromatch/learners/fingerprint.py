@@ -1,9 +1,9 @@
-"""What tells one embedding from another, so that a model is not used with vectors that mean something else.
+"""Fingerprints of embeddings, so that a model is not used with vectors of another embedding.
 
-A model that was learned on one embedding gives numbers for any other of the same width, and they mean nothing. A
-fingerprint is a name, the width, whether vectors have unit norm, and a probe: a few numbers that depend on the vectors
-of inputs that are always the same, say three sentences. They are inner products with fixed vectors of signs, added up
-over the inputs with weights 1, 1/2, 1/3, ...; another embedding gives others, and rounding hardly changes them.
+A model fitted on one embedding returns meaningless scores for vectors of another one of the same width. A fingerprint
+is a name, the width, whether vectors have unit norm, and a probe: a few numbers computed from the vectors of fixed
+inputs, for example three sentences. They are inner products with fixed vectors of signs, summed over the inputs with
+weights 1, 1/2, 1/3, ...; they differ between embeddings and hardly change with rounding.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _UNIT_NORM = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What tells an embedding from another; `Fingerprint.of` makes one.
+    """Identity of an embedding; made by `Fingerprint.of`.
 
     Parameters
     ----------
     name : str
-        Of the embedding, with its version.
+        Name of the embedding, with its version.
     dimension : int
-        How many numbers a vector has.
+        Number of features of a vector.
     is_normalised : bool
         Whether vectors have unit norm.
     probe : tuple of float
-        Numbers that vectors of the probed inputs give.
+        Numbers computed from the vectors of the probed inputs.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Fingerprint:
     >>> model.check_fingerprint(am.Fingerprint.of("mini-v2", probes + 1))
     Traceback (most recent call last):
         ...
-    ValueError: the model was learned on 'mini-v1', got 'mini-v2': its name and its probe differ
+    ValueError: the model was fitted on 'mini-v1', got 'mini-v2': its name and its probe differ
     """
 
     name: str
@@ -58,14 +58,14 @@ class Fingerprint:
 
     @classmethod
     def of(cls, name: str, vectors: MatrixLike) -> Self:
-        """Make the fingerprint of an embedding.
+        """Return the fingerprint of an embedding.
 
         Parameters
         ----------
         name : str
-            Of the embedding, with its version.
+            Name of the embedding, with its version.
         vectors : array or CSR matrix of shape (n_inputs, dimension)
-            What it makes of a few inputs, the same ones every time.
+            Vectors of a few fixed inputs.
         """
         if not isinstance(name, str) or not name:
             raise TypeError(f"name must be text, got {name!r}")
@@ -78,33 +78,36 @@ class Fingerprint:
         return cls(name, rows.shape[1], is_normalised, tuple(probe.tolist()))
 
     def differences(self, other: Fingerprint) -> list[str]:
-        """Tell what is different about another one; names are compared to the letter, probes but for rounding."""
+        """Return the names of the fields in which another fingerprint differs; probes are compared up to rounding."""
         found = [name for name in ("name", "dimension", "is_normalised") if getattr(self, name) != getattr(other, name)]
         size = max(1e-300, float(np.abs(self.probe).max(initial=0.0)))
         if len(self.probe) != len(other.probe) or not np.allclose(self.probe, other.probe, atol=_TOLERANCE * size):
             found.append("probe")
         return found
 
+    def __repr__(self) -> str:
+        return f"Fingerprint({self.name!r}, dimension={self.dimension}, is_normalised={self.is_normalised})"
+
     def to_header(self) -> dict[str, Any]:
-        """Give it in the form that a model file has."""
+        """Return the fingerprint in the form of a file header."""
         return {**asdict(self), "probe": list(self.probe)}
 
     @classmethod
     def from_header(cls, header: Any) -> Self:
-        """Make one of what a file says, or say in a ValueError what is wrong with that."""
+        """Return the fingerprint of a file header; raise a ValueError if it is invalid."""
         if not isinstance(header, dict) or set(header) != {field.name for field in fields(cls)}:
-            raise ValueError("its fingerprint is none")
+            raise ValueError("invalid fingerprint in the file header")
         name, probe = header["name"], header["probe"]
         if not isinstance(name, str) or not isinstance(probe, list) or not isinstance(header["is_normalised"], bool):
-            raise ValueError("its fingerprint is none")
+            raise ValueError("invalid fingerprint in the file header")
         dimension = checks.check_integer(header["dimension"], "the dimension of its fingerprint", at_least=1)
         numbers = (checks.check_number(value, "the probe of its fingerprint") for value in probe)
         return cls(name, dimension, header["is_normalised"], tuple(numbers))
 
 
 def check_same(known: Fingerprint, given: Fingerprint, what: str) -> None:
-    """Refuse an embedding that is not the one that a model was learned on."""
+    """Raise a ValueError if an embedding is not the one that a model was fitted on."""
     differing = known.differences(given)
     if differing:
         told = " and ".join(f"its {name.replace('_', ' ')}" for name in differing)
-        raise ValueError(f"the model was learned on {known.name!r}{what}, got {given.name!r}: {told} differ")
+        raise ValueError(f"the model was fitted on {known.name!r}{what}, got {given.name!r}: {told} differ")

@@ -1,4 +1,4 @@
-"""What the learners accept, checked: parameters, row numbers, and the rows that they name."""
+"""Inputs of the learners: precision, triplets and pairs of row indices, and the rows that they select."""
 
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,7 +11,7 @@ from ..kernels.rows import RowView, squared_scales
 
 
 class Rows(NamedTuple):
-    """The rows that numbers name, looked at and ready for a kernel."""
+    """Checked rows of queries and objects, ready for a kernel."""
 
     queries: RowView
     objects: RowView
@@ -23,37 +23,37 @@ class Rows(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Triplets for a kernel to learn, in their order."""
+    """Triplets for a kernel to learn in order."""
 
     queries: RowView
     preferred: RowView
     others: RowView
     triplets: NDArray[np.int64]
-    """Row in each of the three."""
+    """Row indices into the three."""
     weights: NDArray[np.float64] | None
     record: NDArray[np.float64] | None = None
-    """Where to write margin, variance and whether it was an update, for each triplet."""
+    """Output of margin, variance and whether there was an update, for each triplet."""
 
 
 class Judged(NamedTuple):
-    """Triplets that were checked, and the rows that they name."""
+    """Checked triplets and the rows that they select."""
 
     numbers: NDArray[np.int64]
-    """Rows of the matrices that were given."""
+    """Row indices into the given matrices."""
     block: Block
     """The same for a kernel."""
     largest_square: float
-    """Of all rows."""
+    """Largest ``|x|^2`` of all rows."""
 
 
 Precision: TypeAlias = np.dtype[Any]
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 _ROWS_AT_ONCE = 2**12
-# Numbers beyond these could overflow inside an update: squares of rows, squares over r, W at the start.
+# Larger numbers could overflow inside an update: squares of rows, squares over r, the initial W.
 LARGEST: dict[Precision, float] = {FLOAT64: 1e200, FLOAT32: 1e25}
-# Of a row that a baseline learns from: fourth powers of it must not overflow.
+# Fourth powers of rows that a baseline learns from must not overflow.
 LARGEST_SQUARE_IN_FIT = 1e90
-# Largest |q|^2 |p|^2 / r of a covariance matrix: beyond, rounding can turn what a downdate leaves negative.
+# Largest |q|^2 |p|^2 / r for a covariance matrix: beyond it, rounding can make a downdated matrix indefinite.
 LARGEST_SCALE_OF_A_COVARIANCE: dict[Precision, float] = {FLOAT64: 1e11, FLOAT32: 1e6}
 _PRECISIONS = {
     name: precision for precision in (FLOAT64, FLOAT32) for name in (str(precision), precision.type, precision)
@@ -61,7 +61,7 @@ _PRECISIONS = {
 
 
 def check_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return the precision of a model as NumPy knows it."""
+    """Return the parameter `dtype` as a NumPy dtype."""
     try:
         return _PRECISIONS[dtype]
     except (KeyError, TypeError):
@@ -69,9 +69,9 @@ def check_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def check_width(X: Matrix, name: str, width: int) -> None:
-    """Say which matrix does not fit the model."""
+    """Raise a ValueError if a matrix has another number of features than the model."""
     if X.shape[1] != width:
-        raise ValueError(f"{name} has {X.shape[1]} features, but the model was learned on {width}")
+        raise ValueError(f"{name} has {X.shape[1]} features, but the model was fitted on {width}")
 
 
 def check_triplets(triplets: ArrayLike, Q: Matrix, P: Matrix) -> NDArray[np.int64]:
@@ -99,7 +99,7 @@ def check_pairs(pairs: ArrayLike | None, Q: Matrix, P: Matrix) -> NDArray[np.int
 
 
 def read_both(Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> Rows:
-    """Look at the rows of Q named in the first column, and at those of P in the others."""
+    """Read the rows of Q in the first column of the indices, and those of P in the others."""
     columns = [numbers[:, i] for i in range(numbers.shape[1])]
     if Q is P:
         left = right = read_rows(Q, "Q", columns)
@@ -113,7 +113,7 @@ def read_both(Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> Rows:
 
 
 def read_triplets(triplets: ArrayLike, Q: Matrix, P: Matrix, sample_weight: ArrayLike | None) -> Judged:
-    """Check triplets of rows and their weights, and look at the rows."""
+    """Check triplets and their weights, and read their rows."""
     numbers = check_triplets(triplets, Q, P)
     weights = checks.check_weights(sample_weight, len(numbers))
     rows = read_both(Q, P, numbers)
@@ -159,7 +159,7 @@ def check_scale(
 
 
 def feature_names(X: Any) -> list[str] | None:
-    """Give the names of a data frame's columns, when all are text; None for anything else."""
+    """Return the names of the columns of a data frame, if all are text; None otherwise."""
     columns = getattr(X, "columns", None)
     if columns is None or not all(isinstance(column, str) for column in columns):
         return None
@@ -167,7 +167,7 @@ def feature_names(X: Any) -> list[str] | None:
 
 
 def product(X: Matrix, M: NDArray[Any]) -> NDArray[Any]:
-    """``X @ M`` in the precision of M; rows of another precision are converted a few at a time."""
+    """Return ``X @ M`` in the precision of M; rows of another precision are converted in chunks."""
     if X.dtype == M.dtype:
         return np.asarray(X @ M)
     out = np.empty((X.shape[0], M.shape[1]), dtype=M.dtype)

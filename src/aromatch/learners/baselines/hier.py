@@ -36,27 +36,27 @@ Path = tuple[Hashable, ...]
 
 
 class HIER(Similarity):
-    """Similarity of class probabilities, through what is known of the classes; learns from labels, not triplets.
+    """Expected similarity of the classes of two rows, from class probabilities; learns from labels, not triplets.
 
     Parameters
     ----------
     C : float, default 1.0
-        Inverse strength of the regularisation of the logistic regression. Raise it when there are many rows.
+        Inverse regularization strength of the logistic regression. Raise it for many rows.
     hierarchy : mapping of class to path, optional
         The ancestors of every class from below the root down to its parent, as a tuple; classes with a longer
         common beginning are more alike. None means flat: only the same class is alike. `hierarchy_from_dots`
         makes one from names such as "rec.sport.hockey".
     max_iter : int, default 1000
-        Iterations of the logistic regression at most.
+        Largest number of iterations of the logistic regression.
 
     Attributes
     ----------
     S_ : array of shape (n_classes, n_classes)
-        How alike the classes are, in the order of the sorted labels.
+        Similarity of the classes, in the order of the sorted labels.
     coef_, intercept_ : arrays of shape (n_classes, m) and (n_classes,)
         The logistic regression: probabilities are the softmax of ``X @ coef_.T + intercept_``.
     n_iter_ : int
-        Iterations that it took.
+        Number of iterations.
 
     References
     ----------
@@ -84,11 +84,11 @@ class HIER(Similarity):
         self.max_iter = max_iter
 
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Train the classifier, and look up how alike its classes are."""
+        """Train the classifier and compute the similarity of its classes."""
         with self._unchanged_on_error():
             self._check_params()
             X, y = self._check_labelled(X, y)
-            LabelSampler(y)  # which says what is wrong where no row has one of its label and one of another
+            LabelSampler(y)  # raises if no row has another one of its label and one of another label
             classes = np.unique(y)
             paths = {} if self.hierarchy is None else check_hierarchy(self.hierarchy)
             S = class_similarity(classes.tolist(), paths)
@@ -107,7 +107,7 @@ class HIER(Similarity):
 
     @property
     def S_(self) -> NDArray[Any]:
-        """How alike the classes are: a copy."""
+        """Similarity of the classes: a copy."""
         return self._array("S")
 
     @property
@@ -185,7 +185,7 @@ class HIER(Similarity):
 
 
 def hierarchy_from_dots(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Give the hierarchy that names with dots spell out, as those of newsgroups do.
+    """Return the hierarchy of names with dots, such as those of newsgroups.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def check_hierarchy(hierarchy: Any) -> dict[Hashable, Path]:
 
 
 def class_similarity(classes: Sequence[Hashable], paths: Mapping[Hashable, Path]) -> NDArray[np.float64]:
-    """Give ``1 - h(a) / h*`` for each two classes, with `a` their lowest common ancestor; flat without paths.
+    """Return ``1 - h(a) / h*`` for each two classes, with `a` their lowest common ancestor; flat without paths.
 
     Heights are those of the whole hierarchy, also where it has classes that are not among these.
     """
@@ -245,7 +245,7 @@ def class_similarity(classes: Sequence[Hashable], paths: Mapping[Hashable, Path]
 
 
 def _common(one: Path, other: Path) -> Path:
-    """Give the common beginning of two paths."""
+    """Return the common prefix of two paths."""
     depth = 0
     while depth < min(len(one), len(other)) and one[depth] == other[depth]:
         depth += 1

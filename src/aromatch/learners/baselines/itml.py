@@ -41,10 +41,10 @@ class ITML(MetricSimilarity):
     Parameters
     ----------
     gamma : float, default 1.0
-        How much the bounds of single pairs count against staying near to the Euclidean metric. Raise it when
-        pairs can be trusted, lower it when there are few or noisy ones.
+        Weight of the bounds of the pairs relative to the distance from the Euclidean metric. Lower it for few or noisy
+        pairs.
     n_constraints : int, optional
-        How many pairs `fit` draws from the labels, half of them similar. None means ``40 c (c - 1)`` for c
+        Number of pairs that `fit` samples from the labels, half of them similar. None means ``40 c (c - 1)`` for c
         classes, as in the authors' code.
     bounds : pair of numbers (near, far), optional
         Squared distances that similar pairs should be within and dissimilar ones beyond. None means the 5th and
@@ -56,9 +56,9 @@ class ITML(MetricSimilarity):
         Sweeps end after this many at the latest. Convergence of the multipliers can take hundreds; what is
         retrieved changes little after the first few.
     random_state : None, int, Generator or RandomState
-        What pairs are drawn with; the same whole number gives the same bits.
+        Random seed of the sampled pairs.
     verbose : bool, default False
-        Show a progress bar on a terminal.
+        Show a progress bar if standard error is a terminal.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class ITML(MetricSimilarity):
     bounds_ : pair of floats
         near and far.
     n_sweeps_ : int
-        Sweeps over the pairs that were made.
+        Number of sweeps over the pairs.
 
     References
     ----------
@@ -75,7 +75,7 @@ class ITML(MetricSimilarity):
 
     Examples
     --------
-    The second feature tells the classes apart; the first is noise.
+    The second feature separates the classes; the first is noise.
 
     >>> import numpy as np
     >>> from aromatch import ITML

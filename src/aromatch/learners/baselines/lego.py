@@ -41,18 +41,18 @@ class LEGO(MetricSimilarity):
     Parameters
     ----------
     eta : float, default 1.0
-        The learning rate. Raise it to fit each pair more at once, lower it when pairs are many or noisy.
+        Learning rate. Lower it for many or noisy pairs.
     loss : {"hinge", "squared"}, default "hinge"
         Squared moves every pair to its target; hinge only those that are on the wrong side of it.
     n_constraints : int, default 50_000
-        How many pairs `fit` draws from the labels, half of them similar; each is learned once.
+        Number of pairs that `fit` samples from the labels, half of them similar; each is learned once.
     bounds : pair of numbers (near, far), optional
         Target squared distances of similar and of dissimilar pairs. None means the 5th and the 95th percentile of
         the squared Euclidean distances between rows (of 20,000 random pairs of them when there are more).
     random_state : None, int, Generator or RandomState
-        What pairs are drawn with; the same whole number gives the same bits.
+        Random seed of the sampled pairs.
     verbose : bool, default False
-        Show a progress bar on a terminal.
+        Show a progress bar if standard error is a terminal.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class LEGO(MetricSimilarity):
 
     Examples
     --------
-    The second feature tells the classes apart; the first is noise.
+    The second feature separates the classes; the first is noise.
 
     >>> import numpy as np
     >>> from aromatch import LEGO

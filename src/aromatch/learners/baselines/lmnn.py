@@ -64,14 +64,15 @@ class LMNN(MetricSimilarity):
     mu : float, default 0.5
         Between 0 and 1: how much pushing impostors away counts against pulling targets near.
     max_iter : int, default 50
-        Iterations of L-BFGS in all. Fewer keep more of the plain distance, which can be better for new rows.
+        Largest number of iterations of L-BFGS. Fewer stay nearer to the Euclidean distance, which can be better for
+        new rows.
     tol : float, default 0.0001
         Learning ends when a round of 10 iterations lowers the objective by less than this share of it.
     max_impostors : int, default 1_000_000
         Pairs of a row and an impostor that one search keeps. Time grows with it; raise it where `n_left_out_` is
         far from 0 and there is time.
     verbose : bool, default False
-        Show a progress bar on a terminal.
+        Show a progress bar if standard error is a terminal.
 
     Attributes
     ----------
@@ -92,7 +93,7 @@ class LMNN(MetricSimilarity):
 
     Examples
     --------
-    The second feature tells the classes apart; the first is noise.
+    The second feature separates the classes; the first is noise.
 
     >>> import numpy as np
     >>> from aromatch import LMNN
@@ -120,11 +121,11 @@ class LMNN(MetricSimilarity):
         self.verbose = verbose
 
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Learn from labels; nothing is drawn at random."""
+        """Fit to labels; nothing is random."""
         with self._unchanged_on_error():
             self._check_params()
             X, y = self._check_labelled(X, y)
-            LabelSampler(y)  # which says what is wrong where no row has one of its label and one of another
+            LabelSampler(y)  # raises if no row has another one of its label and one of another label
             self._check_fits(X.shape[1], n_matrices=30)  # L-BFGS remembers ten steps and ten gradients
             classes = checks.class_indices(y, None)[0]
             with progress_bar("LMNN", self.max_iter, enabled=self.verbose) as advance:
@@ -139,7 +140,7 @@ class LMNN(MetricSimilarity):
 
     @property
     def n_left_out_(self) -> int:
-        """How many impostors the last search found beyond `max_impostors`."""
+        """Number of impostors of the last search beyond `max_impostors`."""
         return int(self._array("counts")[1])
 
     @property
@@ -203,7 +204,7 @@ def _flat(both: tuple[float, NDArray[Any]]) -> tuple[float, NDArray[Any]]:
 
 
 def loss_and_gradient(L: NDArray[Any], X: Matrix, found: Neighbours, mu: float) -> tuple[float, NDArray[Any]]:
-    """Give the objective of these triples and its derivative by L."""
+    """Return the objective of these triples and its derivative by L."""
     Z = np.asarray(X @ L)
     n, k = found.targets.shape
     norms = squares(Z)
@@ -243,7 +244,7 @@ def loss_and_gradient(L: NDArray[Any], X: Matrix, found: Neighbours, mu: float) 
 
 
 def target_neighbours(X: Matrix, classes: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """Give the k nearest rows of its class for each row; its own number where the class has fewer."""
+    """Return the k nearest rows of its class for each row; its own index where the class has fewer."""
     targets = np.repeat(np.arange(X.shape[0])[:, np.newaxis], k, axis=1)
     for number in range(int(classes.max()) + 1):
         members = np.flatnonzero(classes == number)
@@ -258,7 +259,7 @@ def target_neighbours(X: Matrix, classes: NDArray[np.int64], k: int) -> NDArray[
 def find_impostors(
     X: Matrix, L: NDArray[Any], classes: NDArray[np.int64], targets: NDArray[np.int64], most: int
 ) -> tuple[Neighbours, int]:
-    """Give the rows of other classes within the margin, the nearest `most` of each row, and how many are beyond."""
+    """Return the nearest `most` rows of other classes within the margin of each row, and the number of further ones."""
     Z = np.asarray(X @ L)
     reach = 1 + _SLACK + np.max([squares(Z - Z[column]) for column in targets.T], axis=0)
     reach[(targets == np.arange(len(Z))[:, np.newaxis]).all(axis=1)] = -np.inf
@@ -284,7 +285,7 @@ def find_impostors(
 
 
 def union(one: Neighbours, other: Neighbours) -> Neighbours:
-    """Give the impostors that are in either."""
+    """Return the impostors that are in either."""
     n = len(one.targets)
     keys = [np.repeat(np.arange(n), np.diff(each.starts)) * n + each.impostors for each in (one, other)]
     both = np.union1d(*keys)
@@ -293,7 +294,7 @@ def union(one: Neighbours, other: Neighbours) -> Neighbours:
 
 
 def best_scale(X: Matrix, classes: NDArray[np.int64], targets: NDArray[np.int64], mu: float) -> float:
-    """Give the c of the best ``M = c I``, from a sample of at most 500 rows (every so many of them)."""
+    """Return the c of the best ``M = c I``, from at most 500 equally spaced rows."""
     n, k = targets.shape
     rows = np.arange(0, n, -(-n // 500))
     distances = euclidean_distances(X[rows], X, squared=True)

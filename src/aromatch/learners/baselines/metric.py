@@ -1,10 +1,10 @@
-"""What the metric baselines share: a similarity that is minus a squared Mahalanobis distance.
+"""MetricSimilarity: minus a squared Mahalanobis distance, the base class of the metric baselines.
 
 With a positive semi-definite M and any L with ``M = L L'``::
 
     similarity(q, p) = -(q - p)'M(q - p) = -|q L - p L|^2
 
-so that plain Euclidean distances between the rows of ``transform(X) = X @ L`` are the learned ones.
+so that Euclidean distances between the rows of ``transform(X) = X @ L`` are the learned ones.
 """
 
 from typing import Any, ClassVar
@@ -16,15 +16,16 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
+from ..._utils.chunks import chunks
 from ..._utils.rows import Matrix, MatrixLike, as_float64
 from ..base import Similarity
 from ..inputs import FLOAT64, LARGEST, product, read_both
 
-_PAIRS_AT_ONCE = 2**12
+_PAIRS_PER_CHUNK = 2**12
 
 
 class MetricSimilarity(Similarity):
-    """A similarity with one matrix, ``M_ = L L'``; a subclass learns L."""
+    """Base class of similarities ``-(q - p)'M(q - p)`` with ``M_ = L L'``; a subclass learns L."""
 
     metric_: ClassVar[str] = "euclidean"
 
@@ -63,11 +64,10 @@ class MetricSimilarity(Similarity):
     def _squared_distances(
         self, Q: Matrix, P: Matrix, rows: NDArray[np.int64], others: NDArray[np.int64]
     ) -> NDArray[Any]:
-        """Distances row by row, a few thousand pairs at a time."""
+        """Return squared distances row by row, in chunks."""
         out = np.empty(len(rows))
-        for start in range(0, len(rows), _PAIRS_AT_ONCE):
-            piece = slice(start, start + _PAIRS_AT_ONCE)
-            out[piece] = squares(self._map_queries(differences(Q, P, rows[piece], others[piece])))
+        for chunk in chunks(len(rows), _PAIRS_PER_CHUNK):
+            out[chunk] = squares(self._map_queries(differences(Q, P, rows[chunk], others[chunk])))
         return out
 
     def _check_square(self, square: float) -> None:
@@ -78,10 +78,10 @@ class MetricSimilarity(Similarity):
         super()._check_state(state, m, n)
         self._check_params()
         if m != n:
-            raise ValueError(f"the model has {m} features of queries and {n} of objects, expected as many")
+            raise ValueError(f"the model has {m} query features and {n} object features, expected as many")
         for name, array in state.items():
             if array.dtype.kind == "f" and not (array.dtype == FLOAT64 and np.isfinite(array).all()):
-                raise ValueError(f"the model's {name} is not finite numbers in float64")
+                raise ValueError(f"{name} of the model is not finite numbers in float64")
 
     def _check_params(self) -> None:
         """Check all parameters."""
@@ -105,12 +105,12 @@ def check_square(square: float, norm: float) -> None:
 
 
 def differences(Q: Matrix, P: Matrix, rows: ArrayLike, others: ArrayLike) -> Matrix:
-    """``q - p`` row by row, in float64."""
+    """Return ``q - p`` row by row, in float64."""
     return Q[rows].astype(np.float64) - P[others].astype(np.float64)
 
 
 def squares(X: Matrix) -> NDArray[Any]:
-    """``|x|^2`` of every row."""
+    """Return ``|x|^2`` of every row."""
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.asarray(np.einsum("ij,ij->i", X, X))

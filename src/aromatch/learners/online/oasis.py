@@ -8,8 +8,8 @@ With ``p = p_pos - p_neg``, a triplet whose margin ``q'Wp`` is under 1 gives::
 the smallest change of W that satisfies the triplet, limited by C. There is no confidence: the learning rate of a cell
 does not depend on how often it was updated, which is what AROMA changes.
 
-Steps of dense rows stay pending as rank-one terms and are folded into W in blocks (`pending`, `kernels.oasis`): the same
-algorithm up to rounding.
+Steps of dense rows stay pending as rank-one terms and are folded into W in blocks (`pending`, `kernels.oasis`), which
+is the same algorithm up to rounding.
 """
 
 from typing import Any, ClassVar
