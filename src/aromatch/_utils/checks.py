@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..exceptions import InsufficientMemoryError
+
+_PRECISIONS = {
+    name: precision
+    for precision in (np.dtype(np.float64), np.dtype(np.float32))
+    for name in (str(precision), precision.type, precision)
+}
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:
@@ -67,6 +73,14 @@ def check_flag(value: Any, name: str) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {value!r} ({type(value).__name__})")
     return bool(value)
+
+
+def check_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return the parameter `dtype` as a NumPy dtype."""
+    try:
+        return _PRECISIONS[dtype]
+    except (KeyError, TypeError):
+        raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}") from None
 
 
 def check_labels(y: ArrayLike, name: str, n_rows: int | None = None) -> NDArray[Any]:
@@ -201,3 +215,9 @@ def check_fits_in_memory(n_bytes: int, what: str) -> None:
             f"{what} would take {n_bytes:,} bytes ({n_bytes / 2**30:.1f} GiB), "
             f"but {available:,} bytes ({available / 2**30:.1f} GiB) are available"
         )
+
+
+def check_shapes_fit(shapes: Mapping[str, tuple[int, ...]], dtype: np.dtype[Any], what: str) -> None:
+    """Raise an InsufficientMemoryError if arrays of these shapes do not fit in memory."""
+    n = sum(int(np.prod(shape, dtype=object)) for shape in shapes.values())
+    check_fits_in_memory(n * dtype.itemsize, what)

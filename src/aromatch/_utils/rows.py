@@ -172,6 +172,14 @@ def as_dense(X: Matrix) -> NDArray[Any]:
     return np.asarray(X.toarray() if sparse.issparse(X) else X)
 
 
+def feature_names(X: Any) -> list[str] | None:
+    """Return the names of the columns of a data frame, if all are text; None otherwise."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not all(isinstance(column, str) for column in columns):
+        return None
+    return list(columns)
+
+
 def unit_rows(X: Matrix) -> Matrix:
     """Return float32 or float64 rows divided by their norms; rows of zeros stay zero.
 

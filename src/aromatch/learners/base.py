@@ -14,14 +14,18 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .._utils.rows import Matrix, MatrixLike, as_matrix, check_structure, read_all
+from .._utils.indices import check_pairs, check_triplets
+from .._utils.rows import Matrix, MatrixLike, as_matrix, check_structure, feature_names, read_all
 from .._utils.versions import new_version
 from ..evaluation.retrieval import evaluate_retrieval
 from ..io.container import write_model
 from .calibration import Calibration, Curve
 from .files import Parts, to_parts
 from .fingerprint import Fingerprint, check_same
-from .inputs import LARGEST_SQUARE_IN_FIT, check_pairs, check_triplets, check_width, feature_names
+from .inputs import LARGEST_SQUARE_IN_FIT, check_width
+
+# Attributes that describe one fit and are dropped by the next.
+OF_ONE_FIT = "_fingerprints", "_calibration"
 
 
 class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -255,7 +259,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _is_another_model(self) -> None:
         """Drop the fingerprint and the calibration of an earlier fit."""
-        for name in ("_fingerprints", "_calibration"):
+        for name in OF_ONE_FIT:
             self.__dict__.pop(name, None)
 
     # -- copies and files ---------------------------------------------------------------------------------

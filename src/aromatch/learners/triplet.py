@@ -14,25 +14,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._utils import checks
+from .._utils.checks import check_dtype
 from .._utils.chunks import timed_chunks
+from .._utils.indices import check_pairs, check_triplets, read_both
 from .._utils.progress import progress_bar
 from .._utils.rows import Matrix, MatrixLike, ReadRows, check_structure, read_all, read_single_row
 from ..exceptions import NumericalError
-from ..kernels.rows import RowView
+from ..kernels.rows import RowView, squared_scales
 from ..triplets import stream_from_labels
-from .base import Similarity
+from .base import OF_ONE_FIT, Similarity
 from .contributions import Contributions, cells_of, nonzero_values
 from .embedding.triplet_embedding import TripletEmbedding, project
-from .inputs import (
-    LARGEST,
-    Block,
-    check_dtype,
-    check_pairs,
-    check_scale,
-    check_triplets,
-    check_width,
-    read_both,
-)
+from .inputs import LARGEST, Block, check_width
 from .online import pending
 from .online.cells import Cells, DenseCells, TouchedCells, check_touched
 from .online.initial import initial_scale
@@ -183,15 +176,15 @@ class TripletLearner(Similarity):
             if starts:
                 for name in ("_state", "feature_names_in_", "object_feature_names_in_"):
                     self.__dict__.pop(name, None)
-            r = self._check_common_params()
             queries, objects = self._check_matrices(Q, P)
+            if not hasattr(self, "_state"):
+                self._record_names(Q, P)
+            r = self._check_common_params()
             self._check_unchanged(queries, objects)
             numbers = check_triplets(triplets, queries, objects)
             weights = checks.check_weights(sample_weight, len(numbers))
             rows = read_both(queries, objects, numbers)
             block = Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights)
-            if not hasattr(self, "_state"):
-                self._record_names(Q, P)
             self._begin(queries.shape[1], objects.shape[1], one_space=objects is queries)
             self._check_scale(block, rows.query_square, rows.object_square, r)
             begin()
@@ -497,7 +490,8 @@ class TripletLearner(Similarity):
                 if not array.flags.writeable:  # mapped from a file, as joblib does for its workers
                     self._state[name] = array.copy()
             return
-        self._is_another_model()
+        for name in OF_ONE_FIT:
+            self.__dict__.pop(name, None)
         self._one_space = one_space
         self._state = self._first_state(m, n, self._initial())
         self.n_features_in_ = m
@@ -530,14 +524,8 @@ class TripletLearner(Similarity):
         # A copy of the model checks again: its arrays may be read-only.
         return {name: value for name, value in super().__getstate__().items() if name != "_ready"}
 
-    def _check_fits(self, m: int, n: int, precision: np.dtype[Any]) -> None:
-        cells = sum(int(np.prod(shape, dtype=object)) for shape in self._shapes(m, n).values())
-        checks.check_fits_in_memory(
-            cells * precision.itemsize, f"The state of {type(self).__name__} for {m} x {n} features"
-        )
-
     def _check_scale(self, block: Block, query_square: float, object_square: float, r: float) -> None:
-        precision = self._precision
+        precision = check_dtype(self.dtype)  # that of the state, by `_check_unchanged`
         limit = self._largest_scale[precision]
         check_scale(block, query_square, object_square, r, precision, limit, type(self).__name__)
 
@@ -614,3 +602,40 @@ class TripletLearner(Similarity):
 def _roots(variances: NDArray[Any]) -> NDArray[Any]:
     """Return square roots; a variance that rounding left just under zero counts as zero."""
     return np.asarray(np.sqrt(np.maximum(variances, 0)))
+
+
+def check_scale(
+    block: Block,
+    query_square: float,
+    object_square: float,
+    r: float,
+    precision: np.dtype[Any],
+    most: float,
+    learner: str,
+) -> None:
+    """Refuse rows so large, or r so small, that rounding would break the model.
+
+    The largest squares of all rows give a bound; only when it is over the limit are triplets measured. `most`
+    is the largest ``|q|^2 |p|^2 / r`` that this learner carries.
+    """
+    largest, weights = LARGEST[precision], block.weights
+    heaviest = 1.0 if weights is None or not len(weights) else float(weights.max())
+    if heaviest / r > largest:
+        raise ValueError(
+            f"sample_weight / r (of OASIS, sample_weight * C) is {heaviest / r:.1e}, over {largest:.0e}, "
+            f"too much for {precision}"
+        )
+    if max(query_square, object_square) > largest:
+        raise ValueError(f"a row has |x|^2 = {max(query_square, object_square):.1e}, too large for dtype {precision}")
+    if 4 * query_square * object_square * heaviest / r <= most:
+        return
+    scales = np.empty(len(block.triplets))
+    squared_scales(*block[:4], scales)
+    if weights is not None:
+        scales *= weights
+    at = int(np.argmax(scales))
+    if scales[at] / r > most:
+        raise ValueError(
+            f"triplet {at}: |q|^2 |p_pos - p_neg|^2 sample_weight / r is {scales[at] / r:.1e}, over {most:.0e}, the "
+            f"most that {learner} carries in {precision}; scale the rows down (unit norm is usual) or raise r"
+        )

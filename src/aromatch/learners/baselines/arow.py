@@ -21,13 +21,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._utils import checks
+from ..._utils.checks import check_dtype
 from ..._utils.chunks import timed_chunks
 from ..._utils.rows import MatrixLike, check_structure, read_all
 from ...exceptions import NumericalError
 from ...io.container import write_model
 from ...kernels.full import learn_labels
 from ..files import to_parts
-from ..inputs import LARGEST, LARGEST_SCALE_OF_A_COVARIANCE, check_dtype
+from ..inputs import LARGEST, LARGEST_SCALE_OF_A_COVARIANCE
 
 
 class AROW(ClassifierMixin, BaseEstimator):

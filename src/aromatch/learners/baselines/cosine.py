@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ..._utils.chunks import chunks
+from ..._utils.indices import read_both
 from ..._utils.rows import Matrix, MatrixLike, as_float, unit_rows
 from ..base import Similarity
-from ..inputs import read_both
 
 _PAIRS_PER_CHUNK = 2**12
 

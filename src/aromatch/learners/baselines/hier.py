@@ -27,10 +27,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
+from ..._utils.indices import read_both
 from ..._utils.rows import Matrix, MatrixLike, as_float64
 from ...triplets import LabelSampler
 from ..base import Similarity
-from ..inputs import FLOAT64, LARGEST, product, read_both
+from ..inputs import FLOAT64, LARGEST, product
 
 Path = tuple[Hashable, ...]
 

@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
 from ..._utils.chunks import chunks
+from ..._utils.indices import read_both
 from ..._utils.rows import Matrix, MatrixLike, as_float64
 from ..base import Similarity
-from ..inputs import FLOAT64, LARGEST, product, read_both
+from ..inputs import FLOAT64, LARGEST, product
 
 _PAIRS_PER_CHUNK = 2**12
 

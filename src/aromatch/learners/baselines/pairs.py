@@ -26,9 +26,10 @@ from scipy import linalg
 
 from ..._utils import checks
 from ..._utils.chunks import chunks
+from ..._utils.indices import check_pairs, read_both
 from ..._utils.rows import Matrix, MatrixLike, as_float64, as_matrix
 from ...triplets import LabelSampler
-from ..inputs import LARGEST_SQUARE_IN_FIT, check_pairs, read_both
+from ..inputs import LARGEST_SQUARE_IN_FIT
 from .metric import differences, squares
 
 _BLOCK = 64

@@ -25,13 +25,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
 from ..._utils.chunks import chunks
-from ..._utils.rows import Matrix, MatrixLike, as_float, as_matrix, unit_rows
+from ..._utils.indices import read_both
+from ..._utils.rows import Matrix, MatrixLike, as_float, as_matrix, feature_names, unit_rows
 from ...exceptions import NoSignalError
 from ...triplets import from_labels
 from ..base import Similarity
 from ..baselines.cosine import row_products
 from ..contributions import Contributions, nonzero_values
-from ..inputs import FLOAT64, LARGEST, feature_names, product, read_both, read_triplets
+from ..inputs import FLOAT64, LARGEST, product, read_triplets
 from .projection import moment_map, psd_factor, singular_factors
 from .refinement import refine
 from .spectral import spectral_map

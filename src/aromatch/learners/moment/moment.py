@@ -255,7 +255,7 @@ class MomentAROMA(TripletLearner):
         return self.denoise or isinstance(self.alpha, str)
 
     def _first_state(self, m: int, n: int, init: Any = None) -> dict[str, NDArray[Any]]:
-        self._check_fits(m, n, FLOAT64)
+        checks.check_shapes_fit(self._shapes(m, n), FLOAT64, f"The state of MomentAROMA for {m} x {n} features")
         return {name: np.zeros(shape, dtype=_precision_of(name)) for name, shape in self._shapes(m, n).items()}
 
     def _learn(self, block: Block) -> int:

@@ -61,6 +61,7 @@ class DenseCells(dict[str, Array]):
     @classmethod
     def interleaved(cls, init: Any, m: int, n: int, dtype: np.dtype[Any]) -> DenseCells:
         """Return the initial W with variances 1."""
+        checks.check_fits_in_memory(2 * m * n * dtype.itemsize, f"W and Sigma of {m} x {n} features")
         cells = np.zeros((m, n, 2), dtype=dtype)
         write_initial(init, cells[..., 0])
         cells[..., 1] = 1

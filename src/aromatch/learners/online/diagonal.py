@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
+from ..._utils.checks import check_dtype
 from ..._utils.rows import Matrix
 from ...kernels import diagonal, touched
 from ...kernels.rows import RowView
 from ..contributions import cells_of
-from ..inputs import Block, check_dtype
+from ..inputs import Block
 from ..spread import DiagonalSpread
 from ..triplet import TripletLearner
 from .cells import Cells, DenseCells, TouchedCells, stores_touched, touched_shapes
@@ -141,7 +142,6 @@ class DiagonalAROMA(TripletLearner):
         dtype = check_dtype(self.dtype)
         if self._stores_touched(m, n):
             return TouchedCells.start(("W", "Sigma"), init, m, n, dtype)
-        self._check_fits(m, n, dtype)
         return DenseCells.interleaved(init, m, n, dtype)
 
     def _shapes(self, m: int, n: int) -> dict[str, tuple[int, ...]]:

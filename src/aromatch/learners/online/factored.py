@@ -36,12 +36,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
+from ..._utils.checks import check_dtype
 from ..._utils.rows import Matrix
 from ..._utils.versions import new_version
 from ...kernels import blocked, factored
 from ...kernels.bilinear import quadratic_forms
 from ...kernels.rows import RowView
-from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block, check_dtype
+from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
 from ..spread import FactoredSpread
 from ..triplet import TripletLearner
 from . import pending
@@ -172,7 +173,7 @@ class FactoredAROMA(TripletLearner):
 
     def _first_state(self, m: int, n: int, init: Any) -> DenseCells:
         dtype = check_dtype(self.dtype)
-        self._check_fits(m, n, dtype)
+        checks.check_shapes_fit(self._shapes(m, n), dtype, f"The state of {type(self).__name__} for {m} x {n} features")
         return DenseCells(
             W=initial_weights(init, m, n, dtype),
             Omega=np.eye(n, dtype=dtype),

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
+from ..._utils.checks import check_dtype
 from ..._utils.rows import Matrix
 from ...kernels import full
 from ...kernels.rows import RowView
-from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block, check_dtype
+from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
 from ..spread import FullSpread
 from ..triplet import TripletLearner
 from .cells import DenseCells
@@ -114,7 +115,7 @@ class FullAROMA(TripletLearner):
 
     def _first_state(self, m: int, n: int, init: Any) -> DenseCells:
         dtype = check_dtype(self.dtype)
-        self._check_fits(m, n, dtype)
+        checks.check_shapes_fit(self._shapes(m, n), dtype, f"The state of {type(self).__name__} for {m} x {n} features")
         Sigma, counts = np.eye(m * n, dtype=dtype), np.zeros(3, dtype=np.int64)
         return DenseCells(W=initial_weights(init, m, n, dtype), Sigma=Sigma, counts=counts)
 

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._utils import checks
+from ..._utils.checks import check_dtype
 from ...kernels import oasis, touched
-from ..inputs import Block, check_dtype
+from ..inputs import Block
 from ..triplet import TripletLearner
 from . import pending
 from .cells import Cells, DenseCells, TouchedCells, stores_touched, touched_shapes
@@ -113,7 +114,7 @@ class OASIS(TripletLearner):
         dtype = check_dtype(self.dtype)
         if self._stores_touched(m, n):
             return TouchedCells.start(("W",), init, m, n, dtype)
-        self._check_fits(m, n, dtype)
+        checks.check_shapes_fit(self._shapes(m, n), dtype, f"The state of {type(self).__name__} for {m} x {n} features")
         W, terms = initial_weights(init, m, n, dtype), pending.start(m, n, 1, dtype)
         return DenseCells(W=W, **terms, counts=np.zeros(4, dtype=np.int64))
 
