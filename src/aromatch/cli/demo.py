@@ -26,6 +26,7 @@ def demo(
     triplets: Annotated[
         int | None, typer.Option(min=1, help="Number of training triplets.", show_default="50,000")
     ] = None,
+    plot: Annotated[str | None, typer.Option(help="Image file for the best results before and after.")] = None,
     json: Json = False,
 ) -> None:
     """Learn which docstrings of Python's standard library belong to the same module.
@@ -35,7 +36,7 @@ def demo(
     """
     from ..workflows.demo import N_TRIPLETS, run_demo
 
-    show(run_demo(seed, N_TRIPLETS if triplets is None else triplets), render, json)
+    show(run_demo(seed, N_TRIPLETS if triplets is None else triplets, plot=plot), render, json)
 
 
 def render(screen: Screen, report: DemoReport) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,6 @@ _STYLES: dict[str, tuple[str, str, str]] = {
 }
 
 
-def check_can_draw() -> None:
-    """Raise ImportError if matplotlib is missing."""
-    if find_spec("matplotlib") is None:
-        raise ImportError("figures require matplotlib: pip install 'aromatch[plot]'")
-
-
 def draw(results: Results, path: Path) -> list[Path]:
     """Plot the panels of a figure; lines are means over the splits, bands one standard error.
 
@@ -46,7 +39,6 @@ def draw(results: Results, path: Path) -> list[Path]:
     list of Path
         The two files.
     """
-    check_can_draw()
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -10,7 +10,8 @@ from typing import Any
 from joblib import cpu_count
 
 from .._utils.checks import check_integer
-from .figures import check_can_draw, draw
+from .._utils.plots import check_can_plot
+from .figures import draw
 from .page import make_page
 from .run import run_cell, run_figure
 from .spec import FIGURES, Cell, read_spec
@@ -56,7 +57,7 @@ def reproduce(
         Paths of the written files.
     """
     n_jobs = check_integer(cpu_count() if n_jobs is None else n_jobs, "n_jobs", at_least=1)
-    check_can_draw()  # before the long computation
+    check_can_plot()  # before the long computation
     files = Path(folder) / _FILES
     files.mkdir(parents=True, exist_ok=True)
     written = []

@@ -18,11 +18,14 @@ from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from .._utils.checks import check_integer
+from .._utils.nearest import top_k
+from .._utils.plots import check_can_plot
 from ..datasets import LabelledTexts, load_stdlib
 from ..evaluation.retrieval import HasSimilarity, evaluate_retrieval
 from ..features import TextFeatures
 from ..learners import OASIS, Cosine, DiagonalAROMA, FactoredAROMA, TripletEmbedding
 from ..triplets import from_labels
+from .demo_figure import N_RESULTS, draw
 
 TRAINING_SHARE = 0.65
 N_TERMS = 1000
@@ -126,6 +129,7 @@ def run_demo(
     n_triplets: int = N_TRIPLETS,
     *,
     corpus: LabelledTexts | None = None,
+    plot: str | None = None,
     verbose: bool = True,
 ) -> DemoReport:
     """Learn similarity from the docstrings of the standard library; compare the cosine with all learners.
@@ -141,6 +145,8 @@ def run_demo(
         Number of triplets to sample from the training part.
     corpus : LabelledTexts, optional
         Other texts than those of the standard library.
+    plot : str, optional
+        Image file to write: the best results of some queries before and after learning.
     verbose : bool, default True
         Show progress bars if standard error is a terminal.
 
@@ -172,6 +178,8 @@ def run_demo(
     started = perf_counter()
     seed = check_integer(seed, "seed", at_least=0)
     n_triplets = check_integer(n_triplets, "n_triplets", at_least=1)
+    if plot is not None:
+        check_can_plot()
     rng = np.random.default_rng(seed)
     if corpus is None:
         corpus = load_stdlib(verbose=verbose)
@@ -192,6 +200,9 @@ def run_demo(
             models[method] = model = learner(**settings, verbose=verbose).fit_triplets(triplets, X)
         counts = n_triplets, getattr(model, "n_updates_", None), perf_counter() - begun
         results.append(MethodResult(method, settings, *counts, *_measures(model, X_held_out, y_held_out)))
+    if plot is not None:
+        compared = {"Before: cosine": Cosine(), f"After: {n_triplets:,} comparisons": models[EMBEDDING]}
+        draw({title: _are_correct(one, X_held_out, y_held_out) for title, one in compared.items()}, plot, seed)
     names = [corpus.names[row] for row in held_out]
     texts = [corpus.texts[row] for row in held_out]
     return DemoReport(
@@ -212,6 +223,14 @@ def run_demo(
 def _measures(model: HasSimilarity, X: Any, y: NDArray[np.str_]) -> tuple[float, float, float]:
     report = evaluate_retrieval(model, X, y, ks=(1, 10))
     return report.precision[1], report.precision[10], report.mean_average_precision
+
+
+def _are_correct(model: HasSimilarity, X: Any, y: NDArray[np.str_]) -> NDArray[np.bool_]:
+    """Return whether each of the ten best results of every row is of its module."""
+    scores = np.asarray(model.similarity(X, X))
+    np.fill_diagonal(scores, -np.inf)
+    best = top_k(scores, N_RESULTS).indices
+    return np.asarray(y[best] == y[:, np.newaxis])
 
 
 def _changed_queries(
