@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from ..._utils.chunks import chunks
 from ..._utils.ids import IdTable, as_ids, check_unique
 from ..._utils.nearest import ApproximateNeighbours, TopK, merge_top_k, top_k
 from ..._utils.rows import Matrix
@@ -142,11 +143,11 @@ class MemoryStore:
     def remove(self, keys: Keys) -> None:
         """Remove rows; their keys are not assigned again by default."""
         keys = np.unique(keys)
-        chunks, indices = self._find(keys, "keys", keys)
+        of_chunk, indices = self._find(keys, "keys", keys)
         self.n_objects -= len(indices)
-        for number in set(chunks.tolist()):
+        for number in set(of_chunk.tolist()):
             chunk = self._chunks[number]
-            chunk.is_present[indices[chunks == number]] = False
+            chunk.is_present[indices[of_chunk == number]] = False
             if 2 * np.count_nonzero(chunk.is_present) < len(chunk.keys):
                 self._chunks[number] = self._merged([chunk])
         self._chunks = [chunk for chunk in self._chunks if len(chunk.keys)]
@@ -156,12 +157,12 @@ class MemoryStore:
 
     def rows(self, keys: Keys) -> Matrix:
         """Return the rows of at least one key, in the order of the keys."""
-        chunks, indices = self._find(keys, "keys", keys)
-        used = sorted(set(chunks.tolist()))
+        of_chunk, indices = self._find(keys, "keys", keys)
+        used = sorted(set(of_chunk.tolist()))
         if len(used) == 1:
             return _take(self._chunks[used[0]].rows, indices)
-        parts = [_take(self._chunks[number].rows, indices[chunks == number]) for number in used]
-        return _take(_stack(parts), np.argsort(np.argsort(chunks, kind="stable")))
+        parts = [_take(self._chunks[number].rows, indices[of_chunk == number]) for number in used]
+        return _take(_stack(parts), np.argsort(np.argsort(of_chunk, kind="stable")))
 
     # -- search -------------------------------------------------------------------------------------------
 
@@ -196,10 +197,10 @@ class MemoryStore:
 
     def blocks(self, n_vectors: int = 1) -> Iterator[Chunk]:
         """Iterate over all rows in blocks for which `n_vectors` numbers per row fit in the memory budget."""
-        size = max(1, NUMBERS_PER_BLOCK // max(n_vectors, 1 if self.is_sparse else self.n_features))
+        size = NUMBERS_PER_BLOCK // max(n_vectors, 1 if self.is_sparse else self.n_features)
         for chunk in self._chunks:
-            for start in range(0, len(chunk.keys), size):
-                yield chunk.block(start, start + size)
+            for rows in chunks(len(chunk.keys), size):
+                yield chunk.block(rows.start, rows.stop)
 
     def _scores(self, chunk: Chunk, vectors: Array) -> Array:
         if chunk.squares is None:
@@ -210,8 +211,8 @@ class MemoryStore:
 
     def _candidates(self, keys: Keys) -> Chunk:
         """Return a chunk of some rows in the order in which they were added, so that ties are ordered alike."""
-        chunks, indices = self._find(keys, "keys", keys)
-        keys = keys[np.lexsort((indices, chunks))]
+        of_chunk, indices = self._find(keys, "keys", keys)
+        keys = keys[np.lexsort((indices, of_chunk))]
         return self._chunk(self.rows(keys), keys, np.ones(len(keys), dtype=np.bool_))
 
     # -- files --------------------------------------------------------------------------------------------
@@ -252,10 +253,10 @@ class MemoryStore:
         is_ascending = bool((keys[1:] > keys[:-1]).all())
         return Chunk(rows, keys, is_present, squares, None if is_ascending else np.argsort(keys, kind="stable"))
 
-    def _merged(self, chunks: list[Chunk]) -> Chunk:
+    def _merged(self, merged: list[Chunk]) -> Chunk:
         """Return one chunk of the present rows of several."""
-        rows = _stack([chunk.rows if chunk.is_present.all() else chunk.rows[chunk.is_present] for chunk in chunks])
-        keys = np.concatenate([chunk.keys[chunk.is_present] for chunk in chunks])
+        rows = _stack([chunk.rows if chunk.is_present.all() else chunk.rows[chunk.is_present] for chunk in merged])
+        keys = np.concatenate([chunk.keys[chunk.is_present] for chunk in merged])
         return self._chunk(rows, keys, np.ones(len(keys), dtype=np.bool_))
 
     def _new_keys(self, ids: ArrayLike, n: int) -> Keys:
@@ -275,21 +276,21 @@ class MemoryStore:
 
     def _find(self, keys: Keys, name: str, ids: Array) -> tuple[Keys, Keys]:
         """Return the chunk of each key and its index there; raise a ValueError if one is absent."""
-        chunks, indices = self._indices(keys)
-        if len(chunks) and chunks.min() < 0:
-            raise ValueError(f"{name} contains {ids[chunks < 0].tolist()[0]!r}, which is not among the objects")
-        return chunks, indices
+        of_chunk, indices = self._indices(keys)
+        if len(of_chunk) and of_chunk.min() < 0:
+            raise ValueError(f"{name} contains {ids[of_chunk < 0].tolist()[0]!r}, which is not among the objects")
+        return of_chunk, indices
 
     def _indices(self, keys: Keys) -> tuple[Keys, Keys]:
         """Return the chunk of each key and its index there; -1 for absent keys."""
-        chunks, indices = np.full(len(keys), -1), np.full(len(keys), -1)
+        of_chunk, indices = np.full(len(keys), -1), np.full(len(keys), -1)
         for number, chunk in enumerate(self._chunks):
             here = chunk.find(keys)
             is_here = here >= 0
             if is_here.all():  # no other chunk can have them
                 return np.full(len(keys), number), here
-            chunks[is_here], indices[is_here] = number, here[is_here]
-        return chunks, indices
+            of_chunk[is_here], indices[is_here] = number, here[is_here]
+        return of_chunk, indices
 
 
 def products(rows: Matrix, vectors: Array) -> Array:
