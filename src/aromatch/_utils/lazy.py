@@ -18,9 +18,9 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
 
     Examples
     --------
-    >>> get, names = lazy_names("aromatch", {"triplets": "aromatch.triplets", "load": "aromatch.learners.files"})
+    >>> get, names = lazy_names("aromatch", {"triplets": "aromatch.triplets", "load": "aromatch.io.loading"})
     >>> get("load").__module__, "triplets" in names()
-    ('aromatch.learners.files', True)
+    ('aromatch.io.loading', True)
     """
 
     def get(name: str) -> Any:
