@@ -357,7 +357,7 @@ def test_weights_of_terms_that_are_no_such_are_refused(folder, tmp_path, name, c
     trained(folder, path, n_triplets=10)
     header, arrays = read_model(path)
     write_model(path, header, {**arrays, name: change(arrays[name])})
-    with pytest.raises(ModelFileError, match="the weights of its"):
+    with pytest.raises(ModelFileError, match="weights of the text features"):
         am.load(path)
 
 

@@ -108,13 +108,13 @@ def train(options: TrainOptions) -> TrainReport:
     """
     started = perf_counter()
     _check_output(options.output)
+    files = options.files
     options.learner.check()
-    data = read_supervised(
-        options.data, options.queries, files=options.files, missing=options.missing, seed=options.seed
-    )
+    data = read_supervised(options.data, options.queries, files=files, missing=options.missing, seed=options.seed)
     rows, held_out = data.split(options.hold_out, options.seed)
     hashes, notes = np.unique(row_hashes(data.asking, rows)), data.notes
     prepared = prepare(data, rows, options.terms, options.scale)
+    how_prepared = str(prepared.objects)
     training = _training_set(data, prepared, rows, options)
     notes += _empty_rows(training, data)
     metadata = _metadata(options, data, len(rows), len(held_out))
@@ -155,7 +155,7 @@ def train(options: TrainOptions) -> TrainReport:
         n_queries=len(rows),
         n_held_out=len(held_out),
         supervision=data.summary,
-        prepared=str(prepared.objects),
+        prepared=how_prepared,
         n_triplets=int(getattr(model, "n_triplets_seen_", len(training.triplets))),
         n_updates=getattr(model, "n_updates_", None),
         resumed_from=checkpoint.resumed_from,
