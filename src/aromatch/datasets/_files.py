@@ -43,11 +43,11 @@ def data_folder(folder: Folder = None) -> Path:
     return Path(os.environ.get(VARIABLE) or DEFAULT_FOLDER if folder is None else folder).expanduser()
 
 
-def missing(what: str, place: Path, remedy: str) -> FileNotFoundError:
+def missing(what: str, directory: Path, remedy: str) -> FileNotFoundError:
     """Return an error that names the missing data set, its source and the folder to put it in."""
     return FileNotFoundError(
-        f"{what} is not in {place}: {remedy}; set the argument folder or the environment variable {VARIABLE} to use "
-        "another folder"
+        f"{what} is not in {directory}: {remedy}; set the argument folder or the environment variable {VARIABLE} "
+        "to use another folder"
     )
 
 

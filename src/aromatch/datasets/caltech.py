@@ -219,13 +219,13 @@ def load_caltech256_10(folder: Folder = None, *, verbose: bool = False) -> Label
 
 
 def _load(source: Source, classes: Sequence[str] | None, folder: Folder, verbose: bool) -> LabelledImages:
-    place = data_folder(folder)
-    for root in (place / source.folder, place) if source.folder else ():
+    root_folder = data_folder(folder)
+    for root in (root_folder / source.folder, root_folder) if source.folder else ():
         if root.name == source.folder and root.is_dir():
             return images_in_folder(root, classes, leave_out=source.leave_out, max_per_class=source.max_per_class)
-    path = place if place.is_file() else place / source.tar
+    path = root_folder if root_folder.is_file() else root_folder / source.tar
     if not path.is_file():
-        raise missing(source.title, place, source.remedy)
+        raise missing(source.title, root_folder, source.remedy)
     algorithm, digest = source.digest
     check_digest(path, digest, algorithm=algorithm, verbose=verbose)
     return images_in_tar(path, source.root, classes, leave_out=source.leave_out, verbose=verbose)

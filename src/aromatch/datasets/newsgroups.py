@@ -70,14 +70,14 @@ def load_20newsgroups(
     for name, value in (("strip_headers", strip_headers), ("download", download)):
         if not isinstance(value, bool):
             raise TypeError(f"{name} must be True or False, got {value!r} ({type(value).__name__})")
-    place = data_folder(folder)
-    path = place if place.is_file() else place / FILE
+    root_folder = data_folder(folder)
+    path = root_folder if root_folder.is_file() else root_folder / FILE
     if path.is_file():
         check_digest(path, SHA256, verbose=verbose)
         posts = _read_packed(path, verbose)
     else:
-        home = place if folder is not None else Path(os.environ.get("SCIKIT_LEARN_DATA", "~/scikit_learn_data"))
-        posts = _from_scikit_learn(home.expanduser(), place, download)
+        home = root_folder if folder is not None else Path(os.environ.get("SCIKIT_LEARN_DATA", "~/scikit_learn_data"))
+        posts = _from_scikit_learn(home.expanduser(), root_folder, download)
     posts.sort()
     names, groups, texts = map(list, zip(*posts, strict=True))
     if strip_headers:
@@ -110,11 +110,11 @@ def _read_packed(path: Path, verbose: bool) -> list[tuple[str, str, str]]:
     return posts
 
 
-def _from_scikit_learn(home: Path, place: Path, download: bool) -> list[tuple[str, str, str]]:
+def _from_scikit_learn(home: Path, root_folder: Path, download: bool) -> list[tuple[str, str, str]]:
     """Return id, group and text of each post from scikit-learn's cache or download."""
     absent = missing(
         f"20 Newsgroups ({FILE})",
-        place,
+        root_folder,
         f'pass download=True to get it by scikit-learn, which has no copy in {home} (the version "bydate" of '
         f"http://qwone.com/~jason/20Newsgroups/), or put {FILE} there if you have it",
     )

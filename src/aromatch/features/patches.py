@@ -76,8 +76,8 @@ def _colour_table(space: str, bins: tuple[int, int, int]) -> NDArray[np.int64]:
         red, green, blue = np.moveaxis(rgb, 3, 0)
         light, red_green, yellow_blue = (red + green + blue) / 3, red - green, (red + green) / 2 - blue
         coordinates = np.stack([light, red_green + 0.5, yellow_blue + 0.5], axis=-1)
-    place = np.clip((coordinates * bins).astype(np.int64), 0, np.array(bins) - 1)
-    return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(place, 3, 0)), bins), dtype=np.int64)
+    bin_indices = np.clip((coordinates * bins).astype(np.int64), 0, np.array(bins) - 1)
+    return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(bin_indices, 3, 0)), bins), dtype=np.int64)
 
 
 def grid(length: int, patch_size: int, stride: int) -> NDArray[np.int64]:

@@ -62,7 +62,7 @@ def read_folder(folder: Path) -> Folder:
 
 def _files(folder: Path) -> list[Path]:
     found = []
-    for place, folders, names in os.walk(folder):
+    for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(place, name) for name in names if not name.startswith(".")]
+        found += [Path(root, name) for name in names if not name.startswith(".")]
     return sorted((path for path in found if path.is_file()), key=lambda path: path.relative_to(folder).as_posix())

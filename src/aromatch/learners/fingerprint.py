@@ -109,5 +109,5 @@ def check_same(known: Fingerprint, given: Fingerprint, what: str) -> None:
     """Raise a ValueError if an embedding is not the one that a model was fitted on."""
     differing = known.differences(given)
     if differing:
-        told = " and ".join(f"its {name.replace('_', ' ')}" for name in differing)
-        raise ValueError(f"the model was fitted on {known.name!r}{what}, got {given.name!r}: {told} differ")
+        names = " and ".join(f"its {name.replace('_', ' ')}" for name in differing)
+        raise ValueError(f"the model was fitted on {known.name!r}{what}, got {given.name!r}: {names} differ")

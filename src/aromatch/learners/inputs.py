@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._utils import checks
+from .._utils.chunks import chunks
 from .._utils.indices import check_triplets, read_both
 from .._utils.rows import Matrix
 from ..kernels.rows import RowView
@@ -37,7 +38,7 @@ class Judged(NamedTuple):
 
 Precision: TypeAlias = np.dtype[Any]
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
-_ROWS_AT_ONCE = 2**12
+_ROWS_PER_CHUNK = 2**12
 # Larger numbers could overflow inside an update: squares of rows, squares over r, the initial W.
 LARGEST: dict[Precision, float] = {FLOAT64: 1e200, FLOAT32: 1e25}
 # Fourth powers of rows that a baseline learns from must not overflow.
@@ -66,7 +67,6 @@ def product(X: Matrix, M: NDArray[Any]) -> NDArray[Any]:
     if X.dtype == M.dtype:
         return np.asarray(X @ M)
     out = np.empty((X.shape[0], M.shape[1]), dtype=M.dtype)
-    for start in range(0, X.shape[0], _ROWS_AT_ONCE):
-        piece = slice(start, start + _ROWS_AT_ONCE)
-        out[piece] = X[piece].astype(M.dtype) @ M
+    for chunk in chunks(X.shape[0], _ROWS_PER_CHUNK):
+        out[chunk] = X[chunk].astype(M.dtype) @ M
     return out

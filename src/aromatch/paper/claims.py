@@ -245,12 +245,12 @@ def triplets_needed(checkpoints: list[int], curve: Any, level: float) -> float:
     >>> triplets_needed([100, 1000], [0.2, 0.4], 0.5)
     inf
     """
-    for place, value in enumerate(curve):
+    for index, value in enumerate(curve):
         if value >= level:
-            if place == 0 or value == curve[place - 1]:
-                return float(checkpoints[place])
-            share = (level - curve[place - 1]) / (value - curve[place - 1])
-            low, high = np.log(checkpoints[place - 1]), np.log(checkpoints[place])
+            if index == 0 or value == curve[index - 1]:
+                return float(checkpoints[index])
+            share = (level - curve[index - 1]) / (value - curve[index - 1])
+            low, high = np.log(checkpoints[index - 1]), np.log(checkpoints[index])
             return float(np.exp(low + share * (high - low)))
     return float("inf")
 

@@ -58,12 +58,12 @@ def run_figure(spec: Spec, folder: Path, *, n_jobs: int, verbose: bool = True) -
     """
     begun = perf_counter()
     variants = ["", *(variant["name"] for variant in spec.variants)]
-    places = [(spec, number, variant, folder / "vectors") for variant in variants for number in range(spec.n_splits)]
+    jobs = [(spec, number, variant, folder / "vectors") for variant in variants for number in range(spec.n_splits)]
     describe_images(spec, folder / "vectors", n_jobs=n_jobs, verbose=verbose)
     # Forking a process that has used BLAS or Python threads is not safe.
     with multiprocessing.get_context("spawn").Pool(n_jobs, _init_worker) as pool:
-        with progress_bar(f"{spec.figure}: vectors", len(places), enabled=verbose) as advance:
-            for _ in pool.imap_unordered(_prepare, places):
+        with progress_bar(f"{spec.figure}: vectors", len(jobs), enabled=verbose) as advance:
+            for _ in pool.imap_unordered(_prepare, jobs):
                 advance(1)
         results, n_computed = _run_cells(pool, spec, spec.cells(), folder, verbose)
         found = {name: precision_at_10(spec, result) for name, result in results.items()}
@@ -163,8 +163,8 @@ def _init_worker() -> None:
     threadpool_limits(1)
 
 
-def _prepare(place: tuple[Spec, int, str, Path]) -> None:
-    make_split(*place)
+def _prepare(job: tuple[Spec, int, str, Path]) -> None:
+    make_split(*job)
 
 
 def _work(work: tuple[Spec, Cell, Path, Path]) -> tuple[Cell, Result]:

@@ -63,8 +63,8 @@ class Results:
         found = []
         for split in range(self.spec.n_splits):
             exact, after = self._exact(split, method, settings)
-            result, place = self._at(split, method, after if at is None else at, variant, exact)
-            found.append(self._measure(result, place, measure))
+            result, index = self._at(split, method, after if at is None else at, variant, exact)
+            found.append(self._measure(result, index, measure))
         return found
 
     def seconds(self, method: str, **settings: Any) -> float:
@@ -115,7 +115,7 @@ class Results:
     def _at(
         self, split: int, method: str, at: int | None, variant: str, settings: dict[str, Any]
     ) -> tuple[dict[str, Any], int]:
-        """Find the cell that was evaluated after so many triplets, and the place of that evaluation."""
+        """Find the cell that was evaluated after so many triplets, and the index of that evaluation."""
         results = self._results(split, method, variant, settings)
         if at is None:
             result = max(results, key=lambda r: r["cell"]["n_triplets"])
@@ -126,10 +126,10 @@ class Results:
                 return result, result["found"]["n_triplets"].index(at)
         raise KeyError(f"{method} with {settings} was not evaluated after {at} triplets")
 
-    def _measure(self, result: dict[str, Any], place: int, measure: str) -> float:
+    def _measure(self, result: dict[str, Any], index: int, measure: str) -> float:
         if measure == "mAP":
-            return float(result["found"]["mean_average_precision"][place])
-        return float(result["found"]["precision"][place][self.spec.ks.index(int(measure.removeprefix("P@")))])
+            return float(result["found"]["mean_average_precision"][index])
+        return float(result["found"]["precision"][index][self.spec.ks.index(int(measure.removeprefix("P@")))])
 
 
 def settings_of(line: dict[str, Any]) -> dict[str, Any]:

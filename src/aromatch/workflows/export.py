@@ -124,15 +124,15 @@ def export(path: str, folder: str, *, n_components: int | None = None) -> Export
     os.makedirs(folder, exist_ok=True)
     written: list[str] = []
     with tempfile.TemporaryDirectory(dir=folder, prefix=".aromatch-") as beside:
-        place = Path(beside)
-        np.savez(place / "maps.npz", **arrays)  # type: ignore[arg-type]
-        save_file({name: np.ascontiguousarray(one) for name, one in arrays.items()}, place / "maps.safetensors")
+        partial = Path(beside)
+        np.savez(partial / "maps.npz", **arrays)  # type: ignore[arg-type]
+        save_file({name: np.ascontiguousarray(one) for name, one in arrays.items()}, partial / "maps.safetensors")
         for name, (matrix, _) in maps.items():
             if sparse.issparse(matrix):
-                sparse.save_npz(place / f"{name}_map.npz", matrix)
-        (place / "model.json").write_text(json.dumps(description, indent=1, ensure_ascii=False), encoding="utf-8")
-        _write_recipes(place, model.metric_, width)
-        for file in sorted(place.iterdir()):
+                sparse.save_npz(partial / f"{name}_map.npz", matrix)
+        (partial / "model.json").write_text(json.dumps(description, indent=1, ensure_ascii=False), encoding="utf-8")
+        _write_recipes(partial, model.metric_, width)
+        for file in sorted(partial.iterdir()):
             written.append(os.path.join(folder, file.name))
             shutil.move(file, written[-1])
     return ExportReport(path, folder, written, model.metric_, width, lost, notes)

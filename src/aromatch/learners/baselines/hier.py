@@ -176,12 +176,12 @@ class HIER(Similarity):
     def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
         rows = read_both(Q, P, numbers)
         self._check_square(max(rows.query_square, rows.object_square))
-        used, places = np.unique(numbers[:, 0], return_inverse=True)
-        wanted = (self._probabilities(as_float64(Q[used], "Q")) @ self._state["S"])[places]
+        used, inverse = np.unique(numbers[:, 0], return_inverse=True)
+        mapped = (self._probabilities(as_float64(Q[used], "Q")) @ self._state["S"])[inverse]
         scores = []
         for column in numbers.T[1:]:
-            used, places = np.unique(column, return_inverse=True)
-            scores.append(np.einsum("ij,ij->i", wanted, self._probabilities(as_float64(P[used], "P"))[places]))
+            used, inverse = np.unique(column, return_inverse=True)
+            scores.append(np.einsum("ij,ij->i", mapped, self._probabilities(as_float64(P[used], "P"))[inverse]))
         return np.asarray(scores[0] if len(scores) == 1 else scores[0] - scores[1])
 
 

@@ -137,7 +137,7 @@ class ITML(MetricSimilarity):
 
     @property
     def bounds_(self) -> tuple[float, float]:
-        """Squared distances near and far that were wanted of similar and of dissimilar pairs."""
+        """Squared distances near and far for similar and for dissimilar pairs."""
         near, far = self._array("bounds").tolist()
         return near, far
 

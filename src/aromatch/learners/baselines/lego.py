@@ -126,7 +126,7 @@ class LEGO(MetricSimilarity):
 
     @property
     def bounds_(self) -> tuple[float, float]:
-        """Squared distances near and far that were wanted of similar and of dissimilar pairs."""
+        """Squared distances near and far for similar and for dissimilar pairs."""
         near, far = self._array("bounds").tolist()
         return near, far
 

@@ -32,13 +32,14 @@ from scipy import optimize, sparse
 from sklearn.metrics.pairwise import euclidean_distances
 
 from ..._utils import checks
+from ..._utils.chunks import chunks
 from ..._utils.progress import progress_bar
 from ..._utils.rows import Matrix, MatrixLike
 from ...triplets import LabelSampler
 from .metric import MetricSimilarity, squares
 
 _ITERATIONS_OF_A_ROUND = 10
-_DISTANCES_AT_ONCE = 2**23
+_DISTANCES_PER_CHUNK = 2**23
 # A search in single precision looks this much further, so that rounding leaves no impostor out.
 _SLACK = 1e-3
 
@@ -266,13 +267,11 @@ def find_impostors(
     Z = Z.astype(np.float32)
     norms = squares(Z)
     counts, columns, n_beyond = [], [], 0
-    step = max(1, _DISTANCES_AT_ONCE // len(Z))
-    for start in range(0, len(Z), step):
-        piece = slice(start, start + step)
-        distances = Z[piece] @ (-2 * Z.T)
+    for chunk in chunks(len(Z), _DISTANCES_PER_CHUNK // len(Z)):
+        distances = Z[chunk] @ (-2 * Z.T)
         distances += norms
-        distances += norms[piece, np.newaxis]
-        is_impostor = (distances < reach[piece, np.newaxis]) & (classes[piece, np.newaxis] != classes)
+        distances += norms[chunk, np.newaxis]
+        is_impostor = (distances < reach[chunk, np.newaxis]) & (classes[chunk, np.newaxis] != classes)
         for i, row in enumerate(is_impostor):
             inside = np.flatnonzero(row)
             if len(inside) > most:

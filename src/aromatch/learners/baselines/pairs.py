@@ -45,9 +45,9 @@ class Pairs(NamedTuple):
     """Differences of the two rows of each pair."""
     is_similar: NDArray[np.bool_]
     near: float
-    """Largest distance wanted of similar pairs."""
+    """Upper bound of the squared distances of similar pairs."""
     far: float
-    """Smallest distance wanted of dissimilar pairs."""
+    """Lower bound of the squared distances of dissimilar pairs."""
 
     def metric(self, learn: Callable[[NDArray[Any], Pairs], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
         """Return the state of a metric: L with ``M = L L'``, the bounds, and what `learn`, which changes M, returns."""
