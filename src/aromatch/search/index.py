@@ -64,7 +64,7 @@ class Index:
         effort: int = 128,
         fingerprint: Fingerprint | None = None,
     ) -> None:
-        if not hasattr(model, "transform_objects"):
+        if not hasattr(type(model), "object_map_version_"):  # of the class: on an unfitted model the property raises
             raise TypeError(f"model must be a Similarity, got {type(model).__name__}")
         if fingerprint is not None:
             model.check_fingerprint(model.fingerprints_[0] if model.fingerprints_ else fingerprint, fingerprint)

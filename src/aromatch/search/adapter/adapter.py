@@ -62,7 +62,7 @@ class Adapter:
     encoder : callable, optional
         Function from a list of texts to their vectors, for queries that are strings. It is not saved.
     random_state : None, int, Generator or RandomState
-        Random seed, saved with the adapter. Search and learning are deterministic.
+        Random seed, stored with the adapter. Searching and learning are deterministic and sample nothing.
     fingerprint : Fingerprint, optional
         Fingerprint of the embedding of queries and objects, saved with the adapter; see `check_fingerprint`.
 

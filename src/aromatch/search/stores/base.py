@@ -1,8 +1,9 @@
 """The protocol of a store of object vectors, and the result of a search.
 
 `Index` and `Adapter` keep their objects in a store. Users see ids (`int` or `str`); inside the package an object is
-addressed by its key, an int64 that the store assigns and that no other object gets later. To add a store, implement
-`Store` in a file of this folder.
+addressed by its key, an int64: integer ids are their own keys, string ids get keys that are never reused.
+
+`memory` is the only store so far. `Store` is the part of it that other stores will have in common.
 """
 
 from __future__ import annotations
