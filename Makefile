@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench adapter-speed quality feedback exploration calibration studies clean
+.PHONY: help demo test test-slow lint format reference bench adapter-speed quality feedback exploration calibration studies clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/' | sort
@@ -32,6 +32,9 @@ lint: $(READY)  ## check style, types and the direction of imports
 format: $(READY)  ## put the code in its standard form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+reference: $(READY)  ## write docs/reference.md from the docstrings
+	$(BIN)/python docs/reference.py
 
 bench: $(READY)  ## measure speed and memory against plain loops
 	$(BIN)/python -m benchmarks.speed
