@@ -17,13 +17,13 @@ import aromatch as am
 from aromatch.evaluation import evaluate_retrieval
 from aromatch.paper.methods import sample_triplets
 from benchmarks.quality import sampling
-from benchmarks.quality.methods import BATCH, METHODS, N_AVERAGED, N_TO_CHOOSE, RANK
+from benchmarks.quality.methods import BATCH, METHODS, N_AVERAGED, N_COMPONENTS, N_TO_CHOOSE
 from benchmarks.quality.page import MEASURES
 from benchmarks.quality.sampling import N_TRIPLETS, SAMPLERS, learners
 from benchmarks.shared.collections import COLLECTIONS, RESULTS, SEED, split_of
 from benchmarks.shared.kept_cells import computed, named
 
-KEPT = RESULTS / "quality.json"
+STORED = RESULTS / "quality.json"
 N_SPLITS = 5
 VALIDATION_SHARE = 0.2
 
@@ -31,21 +31,22 @@ VALIDATION_SHARE = 0.2
 # -- one cell ---------------------------------------------------------------------------------------------------------
 
 
-def judged(model, split):
+def evaluated(model, split):
+    """Return the measures on the test part."""
     report = evaluate_retrieval(model, split.X_test, split.y_test)
     return dict(zip(MEASURES, (report.precision[1], report.precision[10], report.mean_average_precision), strict=True))
 
 
-def learned(method, split, triplets, setting):
-    """Learn, and give the model and the seconds until it can score."""
+def trained(method, split, triplets, setting):
+    """Return the fitted model, and the seconds until it can score."""
     begun = perf_counter()
     model = method.learn(split.X, split.y, triplets, **setting)
-    model.similarity(split.X_test[:1], split.X_test[:1])  # what is computed when it is first read counts too
+    model.similarity(split.X_test[:1], split.X_test[:1])  # includes what is computed on first use
     return model, perf_counter() - begun
 
 
 def compute(name, number, method_name):
-    """Choose a setting on the validation part, learn with it and judge on the test part."""
+    """Choose a setting on the validation part, train with it and evaluate on the test part."""
     method = next(method for method in METHODS if method.name == method_name)
     split = split_of(name, number)
     inside = split.inside(VALIDATION_SHARE, SEED)
@@ -53,13 +54,13 @@ def compute(name, number, method_name):
     if len(method.settings) > 1:
         triplets = sample_triplets(inside.y, N_TO_CHOOSE, SEED, number)
         for setting in method.settings:
-            tried.append({"setting": setting, **judged(learned(method, inside, triplets, setting)[0], inside)})
+            tried.append({"setting": setting, **evaluated(trained(method, inside, triplets, setting)[0], inside)})
     best = max(tried, key=lambda one: one["P@10"])["setting"] if tried else method.settings[0]
     most = COLLECTIONS[name].n_triplets[-1]
     triplets = sample_triplets(split.y, most, SEED, number)
     found = []
-    for n in COLLECTIONS[name].n_triplets if method.learns_from == "triplets" else (0,):
-        found.append({"n_triplets": n, **judged(learned(method, split, triplets[:n], best)[0], split)})
+    for n in COLLECTIONS[name].n_triplets if method.trained_on == "triplets" else (0,):
+        found.append({"n_triplets": n, **evaluated(trained(method, split, triplets[:n], best)[0], split)})
     return {
         "collection": name,
         "split": number,
@@ -72,49 +73,49 @@ def compute(name, number, method_name):
 
 
 def compute_times(name, chosen):
-    """Learn the first split once more, one method after another; give the seconds for every number of triplets."""
+    """Train again on the first split; return the seconds of each method for every number of triplets."""
     split = split_of(name, 0)
     triplets = sample_triplets(split.y, COLLECTIONS[name].n_triplets[-1], SEED, 0)
     seconds = {}
     for method in METHODS:
         if method.name in chosen:
-            at = COLLECTIONS[name].n_triplets if method.learns_from == "triplets" else (0,)
-            if "steps" in chosen[method.name]:  # torch gets itself ready at the first step
-                learned(method, split, triplets, {**chosen[method.name], "steps": 1})
-            seconds[method.name] = [learned(method, split, triplets[:n], chosen[method.name])[1] for n in at]
+            at = COLLECTIONS[name].n_triplets if method.trained_on == "triplets" else (0,)
+            if "steps" in chosen[method.name]:  # warm-up: torch initializes itself in the first step
+                trained(method, split, triplets, {**chosen[method.name], "steps": 1})
+            seconds[method.name] = [trained(method, split, triplets[:n], chosen[method.name])[1] for n in at]
     return {"collection": name, "seconds": seconds}
 
 
 def compute_sampling(name, number, sampler):
-    """Judge the triplets of a sampler on a validation part: the best precision at 10 of each learner."""
+    """Return the best precision at 10 of each learner on validation rows, trained on the triplets of a sampler."""
     inside = split_of(name, number).inside(VALIDATION_SHARE, SEED)
     triplets = SAMPLERS[sampler](inside.X, inside.y, np.random.default_rng([SEED, number]))
     found = {}
     for method in learners():
         models = (method.learn(inside.X, inside.y, triplets, **setting) for setting in method.settings)
-        found[method.name] = max(judged(model, inside)["P@10"] for model in models)
+        found[method.name] = max(evaluated(model, inside)["P@10"] for model in models)
     return {"collection": name, "split": number, "sampler": sampler, "found": found}
 
 
 def cell_name(name, number, method):
-    """Name a cell of the comparison of methods."""
+    """Return the key of a cell of the comparison of methods."""
     settings = [am.__version__, SEED, N_TO_CHOOSE, VALIDATION_SHARE, COLLECTIONS[name].n_triplets, name, number]
-    return named(*settings, RANK, BATCH, N_AVERAGED, method.name, method.settings)
+    return named(*settings, N_COMPONENTS, BATCH, N_AVERAGED, method.name, method.settings)
 
 
 def sampling_name(name, number, sampler):
-    """Name a cell of the comparison of samplers."""
+    """Return the key of a cell of the comparison of samplers."""
     tried = [[method.name, method.settings] for method in learners()]
     return named(am.__version__, SEED, VALIDATION_SHARE, N_TRIPLETS, name, number, sampler, tried)
 
 
 def times_name(name, chosen):
-    """Name a cell of seconds."""
-    return named(am.__version__, SEED, COLLECTIONS[name].n_triplets, name, RANK, BATCH, chosen)
+    """Return the key of a cell of training times."""
+    return named(am.__version__, SEED, COLLECTIONS[name].n_triplets, name, N_COMPONENTS, BATCH, chosen)
 
 
 def run(collections, methods, samplers, n_jobs):
-    """Compute all cells of methods and samplers; give both."""
+    """Return the cells of methods and of samplers, computing those that are not stored."""
     cells = {
         cell_name(name, number, method): (compute, name, number, method.name)
         for name in collections
@@ -129,12 +130,12 @@ def run(collections, methods, samplers, n_jobs):
         for number in range(sampling.N_SPLITS)
         for sampler in samplers
     }
-    results = computed(cells, n_jobs, "quality: cells", KEPT)
+    results = computed(cells, n_jobs, "quality: cells", STORED)
     return [r for r in results if "method" in r], [r for r in results if "sampler" in r]
 
 
 def run_times(cells):
-    """Measure the seconds of what was chosen on the first split, with nothing beside it."""
+    """Return the training times of the settings chosen on the first split, measured in one process."""
     chosen = {}
     for cell in cells:
         if cell["split"] == 0:
@@ -143,5 +144,5 @@ def run_times(cells):
         {times_name(name, settings): (compute_times, name, settings) for name, settings in chosen.items()},
         1,
         "quality: seconds",
-        KEPT,
+        STORED,
     )

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.preprocessing import normalize
+from sklearn.utils import gen_batches
 
-from aromatch._utils.chunks import chunks
-from aromatch.triplets import LabelSampler
+import aromatch as am
 from benchmarks.quality.methods import METHODS, dense
 
 N_TRIPLETS = 20_000
 N_SPLITS = 3
 _BATCH = 512
-# Learners, each with the best of its settings.
-LEARNERS = ("OASIS", "f-AROMA", "MomentAROMA", "MomentAROMA refined")
+# Names of methods, each with the best of its settings.
+LEARNERS = ("OASIS", "f-AROMA", "MomentAROMA")
 COLLECTIONS = ("banking77",)
 
 
 def uniform(X, y, generator):
-    return LabelSampler(y).sample(N_TRIPLETS, generator)
+    return am.triplets.from_labels(y, N_TRIPLETS, random_state=generator)
 
 
 def balanced(X, y, generator):
@@ -30,11 +30,11 @@ def balanced(X, y, generator):
     classes, counts = np.unique(y, return_inverse=True, return_counts=True)[1:]
     order, starts = np.argsort(classes, kind="stable"), np.cumsum(counts) - counts
     of_query = generator.choice(np.flatnonzero(counts > 1), N_TRIPLETS)
-    place = generator.integers(0, counts[of_query])
-    other_place = generator.integers(0, counts[of_query] - 1)
-    other_place += other_place >= place
+    index = generator.integers(0, counts[of_query])
+    other_index = generator.integers(0, counts[of_query] - 1)
+    other_index += other_index >= index
     of_other = (of_query + generator.integers(1, len(counts), N_TRIPLETS)) % len(counts)
-    rows = [starts[of_query] + place, starts[of_query] + other_place]
+    rows = [starts[of_query] + index, starts[of_query] + other_index]
     return order[np.column_stack([*rows, starts[of_other] + generator.integers(0, counts[of_other])])]
 
 
@@ -47,16 +47,16 @@ def harder(first, last, share=1.0):
         rank = generator.integers(first, last, size=len(chosen))
         X, (classes, counts) = normalize(X), np.unique(y, return_inverse=True, return_counts=True)[1:]
         if len(y) - counts.max() < last:
-            raise ValueError(f"a window up to rank {last} needs as many objects of other classes")
-        queries, place = np.unique(triplets[chosen, 0], return_inverse=True)
-        for batch in chunks(len(queries), _BATCH):
+            raise ValueError(f"last={last}: expected at most {len(y) - counts.max()}, the objects of other classes")
+        queries, index = np.unique(triplets[chosen, 0], return_inverse=True)
+        for batch in gen_batches(len(queries), _BATCH):
             some = queries[batch]
             scores = dense(X[some] @ X.T)
             scores[classes[some][:, np.newaxis] == classes] = -np.inf
             near = np.argpartition(-scores, last - 1, axis=1)[:, :last]
             near = np.take_along_axis(near, np.argsort(-np.take_along_axis(scores, near, axis=1), axis=1), axis=1)
-            here = (place >= batch.start) & (place < batch.stop)
-            triplets[chosen[here], 2] = near[place[here] - batch.start, rank[here]]
+            here = (index >= batch.start) & (index < batch.stop)
+            triplets[chosen[here], 2] = near[index[here] - batch.start, rank[here]]
         return triplets
 
     return sample

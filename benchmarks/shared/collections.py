@@ -21,9 +21,9 @@ class Collection:
 
     title: str
     n_triplets: tuple[int, ...]
-    bars: dict[str, float]
-    """Targets for the measures after `bars_at` triplets."""
-    bars_at: int = 0
+    targets: dict[str, float]
+    """Targets for the measures after `targets_at` triplets."""
+    targets_at: int = 0
 
 
 COLLECTIONS = {

@@ -20,7 +20,7 @@ import numpy as np
 
 import aromatch as am
 from aromatch.evaluation import evaluate_retrieval
-from benchmarks.quality.methods import Embedded, cosine, dense, lda, moment_chosen
+from benchmarks.quality.methods import Embedded, cosine, dense, lda, moment
 from benchmarks.shared.collections import split_of
 from benchmarks.studies import study
 from benchmarks.studies.study import SEED, chosen, compare, gathered, mean_over_splits, named, p_value, table
@@ -88,7 +88,7 @@ METHODS = {
     "OASIS": ("triplets", online(am.OASIS), each("C", (0.1, 1.0, 10.0))),
     "d-AROMA": ("triplets", online(am.DiagonalAROMA), each("r", (0.1, 1.0, 10.0))),
     "f-AROMA": ("triplets", online(am.FactoredAROMA), each("r", (0.0001, 0.001, 0.01))),
-    "MomentAROMA": ("triplets", moment_chosen, [{}]),
+    "MomentAROMA": ("triplets", moment, [{}]),
     "best_projection": ("triplets", best, [{}]),
     "query adapter (torch)": (
         "triplets",
