@@ -6,7 +6,7 @@ f-AROMA starts from the inner product and asks for judgements in small batches, 
 from a pool each time, without knowing which of the two objects is preferred. Then it learns the answers.
 
 - Materials: people judged which of two materials looks more like a third (`benchmarks.shared.materials`); the majority
-  is the answer. Quality is the share of correctly predicted test judgements.
+  is the answer. Quality is the accuracy on test judgements.
 - BANKING77: a question and two others, one of which has the same intent. Quality is mAP on the test part.
 
 All strategies use the setting with which random asking is best on validation data.
@@ -32,13 +32,13 @@ NAME = "asking"
 TITLE = "Which comparison to ask next"
 SEEDS = {"materials": range(10), "banking77": range(5)}
 TITLES = {"materials": "materials, judged by people", "banking77": "BANKING77"}
-MEASURE = {"materials": "share of test judgements right", "banking77": "mAP"}
+MEASURE = {"materials": "accuracy on test judgements", "banking77": "mAP"}
 SETTINGS = {
     "materials": [{"r": r, "init": 1.0} for r in (1.0, 3.0, 10.0, 30.0)],
     "banking77": [{"r": r, "init": init} for r in (0.01, 0.1, 1.0) for init in (2.0, 4.0)],
 }
-AT_ONCE = {"materials": 5, "banking77": 20}
-N_LOOKED_AT = {"materials": 2_000, "banking77": 1_000}
+BATCH_SIZE = {"materials": 5, "banking77": 20}
+N_CANDIDATES = {"materials": 2_000, "banking77": 1_000}
 N_POOL = 20_000
 N_VALIDATION = 3_000
 # Numbers of judgements at which quality is measured; random asking, which is cheap, continues with MORE.
@@ -62,11 +62,11 @@ def suggested(model, candidates, X, n, generator):
 def by(worth):
     """Return a strategy that asks for the largest values of a function of margins, standard deviations and r."""
 
-    def way(model, candidates, X, n, generator):
+    def strategy(model, candidates, X, n, generator):
         margins, stds = model.margins(candidates, X), model.margin_std(candidates, X)
         return np.argsort(-worth(margins, stds, model.r, generator), kind="stable")[:n]
 
-    return way
+    return strategy
 
 
 def smallest_margin(margins, stds, r, generator):
@@ -91,7 +91,7 @@ def sampled_margin(margins, stds, r, generator):
     return -np.abs(margins + stds * generator.normal(size=len(stds)))
 
 
-WAYS = {
+STRATEGIES = {
     "random": at_random,
     "suggest_comparisons": suggested,
     "smallest margin": by(smallest_margin),
@@ -115,17 +115,17 @@ class Materials:
         self.X, self.pool = found.X, found.train[order[n_validation:]]
         self.tested = found.train[order[:n_validation]] if validates else found.test
         # The largest share of votes that any prediction can agree with.
-        self.told = {"people": float(found.votes.max(axis=1).sum() / found.votes.sum())}
+        self.reference = {"people": float(found.votes.max(axis=1).sum() / found.votes.sum())}
 
     def quality(self, model):
-        """Return the share of correctly predicted judgements."""
+        """Return the accuracy on the tested judgements."""
         return model.triplet_accuracy(self.tested, self.X)
 
 
 class Banking:
     """Comparisons from intents."""
 
-    told: ClassVar[dict[str, float]] = {}
+    reference: ClassVar[dict[str, float]] = {}
 
     def __init__(self, seed, validates):
         split = split_of("banking77", seed)
@@ -143,7 +143,7 @@ COLLECTIONS = {"materials": Materials, "banking77": Banking}
 # -- one cell ---------------------------------------------------------------------------------------------------------
 
 
-def asked(name, collection, way, setting, seed, checkpoints):
+def asked(name, collection, strategy, setting, seed, checkpoints):
     """Ask and learn; return the quality at every checkpoint within the size of the pool."""
     generator = np.random.default_rng([SEED, seed])
     X, pool = collection.X, generator.permutation(collection.pool)
@@ -155,36 +155,43 @@ def asked(name, collection, way, setting, seed, checkpoints):
         if checkpoint > len(pool):
             break
         while n < checkpoint:
-            n_now = min(AT_ONCE[name], checkpoint - n)
-            looked_at = generator.choice(len(left), min(N_LOOKED_AT[name], len(left)), replace=False)
-            places = looked_at[WAYS[way](model, shown[left[looked_at]], X, n_now, generator)]
-            model.partial_fit_triplets(pool[left[places]], X)
-            left, n = np.delete(left, places), n + n_now
+            n_now = min(BATCH_SIZE[name], checkpoint - n)
+            candidates = generator.choice(len(left), min(N_CANDIDATES[name], len(left)), replace=False)
+            chosen = candidates[STRATEGIES[strategy](model, shown[left[candidates]], X, n_now, generator)]
+            model.partial_fit_triplets(pool[left[chosen]], X)
+            left, n = np.delete(left, chosen), n + n_now
         found.append([n, float(collection.quality(model))])
     return found
 
 
-def compute(name, way, seed):
+def compute(name, strategy, seed):
     """Choose the setting by random asking on validation data, then ask and measure on test data."""
     inside = COLLECTIONS[name](seed, True)
     last = CHECKPOINTS[-1:]
     tried = [asked(name, inside, "random", setting, seed, last)[-1][1] for setting in SETTINGS[name]]
     best = SETTINGS[name][int(np.argmax(tried))]
-    checkpoints = CHECKPOINTS + MORE if way == "random" else CHECKPOINTS
+    checkpoints = CHECKPOINTS + MORE if strategy == "random" else CHECKPOINTS
     collection = COLLECTIONS[name](seed, False)
-    found = asked(name, collection, way, best, seed, checkpoints)
-    return {"collection": name, "way": way, "seed": seed, "setting": best, "found": found, **collection.told}
+    found = asked(name, collection, strategy, best, seed, checkpoints)
+    return {
+        "collection": name,
+        "strategy": strategy,
+        "seed": seed,
+        "setting": best,
+        "found": found,
+        **collection.reference,
+    }
 
 
 def cells():
-    def name_of(name, way, seed):
-        fixed = [am.__version__, SEED, SETTINGS[name], AT_ONCE[name], N_LOOKED_AT[name], N_POOL, N_VALIDATION]
-        return named(NAME, *fixed, CHECKPOINTS, MORE, name, way, seed)
+    def name_of(name, strategy, seed):
+        fixed = [am.__version__, SEED, SETTINGS[name], BATCH_SIZE[name], N_CANDIDATES[name], N_POOL, N_VALIDATION]
+        return named(NAME, *fixed, CHECKPOINTS, MORE, name, strategy, seed)
 
     return {
-        name_of(name, way, seed): (compute, name, way, seed)
+        name_of(name, strategy, seed): (compute, name, strategy, seed)
         for name in COLLECTIONS
-        for way in WAYS
+        for strategy in STRATEGIES
         for seed in SEEDS[name]
     }
 
@@ -207,10 +214,10 @@ def needed(ns, curve, quality):
 def factor(ours, theirs, n):
     """Return the ratio of judgements that others need for our quality at n, with quantiles over resampled seeds."""
     (our_ns, our_curves), (their_ns, their_curves) = ours, theirs
-    place, generator = our_ns.index(n), np.random.default_rng(SEED)
+    index, generator = our_ns.index(n), np.random.default_rng(SEED)
 
     def one(rows):
-        return needed(their_ns, their_curves[rows].mean(axis=0), our_curves[rows, place].mean()) / n
+        return needed(their_ns, their_curves[rows].mean(axis=0), our_curves[rows, index].mean()) / n
 
     seeds = len(our_curves)
     resampled = [one(generator.integers(seeds, size=seeds)) for _ in range(N_RESAMPLED)]
@@ -223,23 +230,23 @@ def summary(results):
     curves, settings = {}, {}
     for r in results:
         ns, values = zip(*r["found"], strict=True)
-        one = curves.setdefault(r["collection"], {}).setdefault(r["way"], {"n": list(ns), "quality": []})
+        one = curves.setdefault(r["collection"], {}).setdefault(r["strategy"], {"n": list(ns), "quality": []})
         one["quality"].append(list(values))
-        if r["way"] == "random":
+        if r["strategy"] == "random":
             settings.setdefault(r["collection"], []).append(r["setting"])
     factors = {}
-    for name, ways in curves.items():
-        arrays = {way: (one["n"], np.array(one["quality"])) for way, one in ways.items()}
-        for way in arrays:
-            if way != OURS:
+    for name, strategies in curves.items():
+        arrays = {strategy: (one["n"], np.array(one["quality"])) for strategy, one in strategies.items()}
+        for strategy in arrays:
+            if strategy != OURS:
                 at = [n for n in AT if n in arrays[OURS][0]]
-                tested = {str(n): factor(arrays[OURS], arrays[way], n) for n in at}
-                factors.setdefault(name, {})[way] = tested
+                tested = {str(n): factor(arrays[OURS], arrays[strategy], n) for n in at}
+                factors.setdefault(name, {})[strategy] = tested
     people = [r["people"] for r in results if "people" in r]
     return {"curves": curves, "settings": settings, "factors": factors, "people": people[0] if people else None}
 
 
-def told(one):
+def formatted(one):
     """Format a factor with its quantiles."""
 
     def number(value):
@@ -253,42 +260,52 @@ def told(one):
 def section(found):
     """Return the section of the page."""
     n = str(AT[-2])
-    factors = {name: {way: at[n] for way, at in ways.items() if n in at} for name, ways in found["factors"].items()}
-    by_chance = {name: ways["random"]["factor"] for name, ways in factors.items()}
+    factors = {
+        name: {strategy: at[n] for strategy, at in strategies.items() if n in at}
+        for name, strategies in found["factors"].items()
+    }
+    by_chance = {name: strategies["random"]["factor"] for name, strategies in factors.items()}
     reached = all(value >= 2 for value in by_chance.values())
     same = [
         TITLES[name]
-        for name, ways in factors.items()
-        if ways["smallest margin"]["low"] <= 1 <= ways["smallest margin"]["high"]
+        for name, strategies in factors.items()
+        if strategies["smallest margin"]["low"] <= 1 <= strategies["smallest margin"]["high"]
     ]
     lines = [
         f"**Does it pay to choose which comparison to ask? {'Yes' if reached else 'Less than the target'}:** for the "
         f"quality of `suggest_comparisons` after {int(n):,} judgements, random asking needs "
-        + " and ".join(f"{told(ways['random'])} times as many ({TITLES[name]})" for name, ways in factors.items())
+        + " and ".join(
+            f"{formatted(strategies['random'])} times as many ({TITLES[name]})" for name, strategies in factors.items()
+        )
         + f"; the target of 2 is {'reached' if reached else 'not reached'}. For its quality after {AT[-1]:,} it needs "
-        + " and ".join(told(ways["random"][str(AT[-1])]) for ways in found["factors"].values())
+        + " and ".join(formatted(strategies["random"][str(AT[-1])]) for strategies in found["factors"].values())
         + " times as many. Asking for the smallest margin needs "
-        + " and ".join(f"{told(ways['smallest margin'])} times as many" for ways in factors.values())
+        + " and ".join(f"{formatted(strategies['smallest margin'])} times as many" for strategies in factors.values())
         + ("; the standard deviation of the margin has no significant effect on " + " and ".join(same) if same else "")
         + ".",
         "",
         "In brackets the 16 % and 84 % quantiles over resampled seeds. f-AROMA starts from the inner product, asks for "
-        + " or ".join(f"{AT_ONCE[name]} ({TITLES[name]})" for name in factors)
-        + " judgements at a time, with the setting that is best for random asking on validation data.",
+        + " or ".join(f"{BATCH_SIZE[name]} ({TITLES[name]})" for name in factors)
+        + " judgements per batch, with the setting that is best for random asking on validation data.",
     ]
     if found["people"] is not None:
         lines.append(
             f"The majority has {100 * found['people']:.1f} % of all votes on the materials, the upper limit of any "
             "prediction."
         )
-    for name, ways in found["curves"].items():
-        quality = {way: dict(zip(one["n"], np.array(one["quality"]).T, strict=True)) for way, one in ways.items()}
+    for name, strategies in found["curves"].items():
+        quality = {
+            strategy: dict(zip(one["n"], np.array(one["quality"]).T, strict=True))
+            for strategy, one in strategies.items()
+        }
         shown = [at for at in (0, *AT) if all(at in one for one in quality.values())]
         rows = []
-        for way, at in quality.items():
-            tested = found["factors"][name].get(way, {})
-            needs = ["1" if not tested else told(tested[str(m)]) if tested[str(m)]["most"] > 1 else "" for m in AT[1:]]
-            rows.append([way, *(study.mean_over_splits(at[m]) for m in shown), *needs])
+        for strategy, at in quality.items():
+            tested = found["factors"][name].get(strategy, {})
+            needs = [
+                "1" if not tested else formatted(tested[str(m)]) if tested[str(m)]["most"] > 1 else "" for m in AT[1:]
+            ]
+            rows.append([strategy, *(study.mean_over_splits(at[m]) for m in shown), *needs])
         heads = [f"{TITLES[name]}: asked", *(f"{m:,} judgements" for m in shown)]
         heads += [f"factor at {m:,}" for m in AT[1:]]
         lines += table(heads, rows)
@@ -299,11 +316,11 @@ def section(found):
 def draw(found, folder):
     """Plot quality against judgements."""
     figure, axes = study.panels(len(found["curves"]), width=5.4, height=4.0)
-    for axis, (name, ways) in zip(axes, found["curves"].items(), strict=True):
-        for number, (way, one) in enumerate(ways.items()):
+    for axis, (name, strategies) in zip(axes, found["curves"].items(), strict=True):
+        for number, (strategy, one) in enumerate(strategies.items()):
             values = np.array(one["quality"])[:, 1:]
             mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
-            axis.plot(one["n"][1:], mean, color=f"C{number}", label=way, linewidth=1.4)
+            axis.plot(one["n"][1:], mean, color=f"C{number}", label=strategy, linewidth=1.4)
             axis.fill_between(one["n"][1:], mean - error, mean + error, color=f"C{number}", alpha=0.15, linewidth=0)
         axis.set(xscale="log", xlabel="judgements", ylabel=MEASURE[name], title=TITLES[name])
     axes[-1].legend(frameon=False, fontsize=7.5)

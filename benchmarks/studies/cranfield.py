@@ -1,11 +1,11 @@
-"""Do judgements of some queries help other queries? Cranfield, five folds over the queries.
+"""Do judgements of some queries improve the ranking of other queries? Cranfield, five folds over the queries.
 
     python -m benchmarks.studies.cranfield
 
-The judgements of four folds teach, the queries of the fifth are searched, and every query is in the fifth once.
-Settings are chosen by nDCG@10 inside the four: three teach, one is searched, each in turn. Terms, their weights and
-LSA come from the abstracts alone. A learner from a start has ``c I`` for its W before the first judgement, and
-`MomentAROMA`, which has no start, is added to the cosine with a weight; scores of both have unit variance then.
+Learners are trained on the judgements of four folds and evaluated on the queries of the fifth, each fold in turn.
+Settings are chosen by nDCG@10 in an inner cross-validation over the four. Terms, their weights and LSA are fitted on
+the abstracts alone. Online learners start from ``W = init I``. `MomentAROMA`, which has no initial W, is added to the
+cosine with a weight, after both scores are scaled to unit variance.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ from sklearn.preprocessing import normalize
 
 import aromatch as am
 from aromatch.datasets import data_folder
+from benchmarks.shared.cranfield import read_entries
+from benchmarks.shared.report import paragraph
 from benchmarks.studies import study
 from benchmarks.studies.study import SEED, chosen, compare, mean_over_splits, named, p_value, table
 
 NAME = "cranfield"
-TITLE = "Judgements of some queries help others"
+TITLE = "Generalization across queries"
 N_FOLDS = 5
 MEASURES = ("nDCG@10", "mAP")
 K = 10
-# Triplets for each relevant abstract: with others that were judged lower, and with any others.
-N_JUDGED = N_DRAWN = 20
+# Triplets per relevant abstract: with abstracts of a lower grade, and with random ones.
+N_JUDGED = N_SAMPLED = 20
 N_LSA = 200
-# Of the list that the adapter is told about, beside all that is good: so many of the first by the cosine.
+# The adapter is given the relevant abstracts as good, and the others among the first of the cosine as bad.
 N_SHOWN = 20
 
 
@@ -48,7 +50,7 @@ class Collection:
     gains: Any
 
 
-# -- what scores ------------------------------------------------------------------------------------------------------
+# -- methods: functions from rows and training queries to scores ------------------------------------------------------
 
 
 def bm25(rows, train, k1, b):
@@ -65,16 +67,16 @@ def cosine(rows, train):
     return dense(rows.Q @ rows.P.T)
 
 
-def online(learner, **fixed):
-    def scores(rows, train, c, **setting):
-        model = learner(init=c, **fixed, **setting).fit_triplets(train.triplets(), rows.Q, rows.P)
+def online(learner):
+    def scores(rows, train, **setting):
+        model = learner(**setting).fit_triplets(train.triplets(), rows.Q, rows.P)
         return model.similarity(rows.Q, rows.P)
 
     return scores
 
 
-def moment(rows, train, lam, weight):
-    model = am.MomentAROMA(lam).fit_triplets(train.triplets(), rows.Q, rows.P)
+def moment(rows, train, alpha, weight):
+    model = am.MomentAROMA(alpha).fit_triplets(train.triplets(), rows.Q, rows.P)
     base, learned = cosine(rows, train), model.similarity(rows.Q, rows.P)
     return base / base.std() + weight * learned / learned.std()
 
@@ -90,30 +92,30 @@ def adapter(rows, train):
 
 
 METHODS = {
-    # the rows, what scores, and the settings to choose from
+    # rows, scoring function, and the settings to choose from
     "tf-idf cosine": ("tf-idf", cosine, [{}]),
     "BM25": ("tf-idf", bm25, [{"k1": k1, "b": b} for k1 in (1.2, 2.0, 4.0, 8.0) for b in (0.5, 0.75)]),
     "LSA cosine": ("LSA", cosine, [{}]),
     "d-AROMA from the cosine": (
         "tf-idf",
         online(am.DiagonalAROMA),
-        [{"r": r, "c": c} for r in (1.0, 3.0, 10.0) for c in (1.0, 2.0, 4.0)],
+        [{"r": r, "init": init} for r in (1.0, 3.0, 10.0) for init in (1.0, 2.0, 4.0)],
     ),
     "OASIS from the cosine": (
         "tf-idf",
         online(am.OASIS),
-        [{"C": C, "c": c} for C in (0.01, 0.03, 0.1) for c in (1.0, 2.0, 4.0)],
+        [{"C": C, "init": init} for C in (0.01, 0.03, 0.1) for init in (1.0, 2.0, 4.0)],
     ),
     "Adapter": ("tf-idf", adapter, [{}]),
     "f-AROMA from the LSA cosine": (
         "LSA",
         online(am.FactoredAROMA),
-        [{"r": r, "c": c} for r in (3.0, 10.0, 30.0) for c in (2.0, 5.0, 10.0)],
+        [{"r": r, "init": init} for r in (3.0, 10.0, 30.0) for init in (2.0, 5.0, 10.0)],
     ),
     "MomentAROMA added to the LSA cosine": (
         "LSA",
         moment,
-        [{"lam": lam, "weight": weight} for lam in (1e-3, 1e-2) for weight in (0.1, 0.3, 1.0)],
+        [{"alpha": alpha, "weight": weight} for alpha in (1e-3, 1e-2) for weight in (0.1, 0.3, 1.0)],
     ),
     "Adapter on LSA": ("LSA", adapter, [{}]),
 }
@@ -136,12 +138,9 @@ def _singular(word):
 
 
 def read_collection(folder):
-    """Read the abstracts, the queries and the judgements, in which grade 1 is the best and has the gain 4."""
+    """Read abstracts, queries and judgements; grade 1 is the best and has the gain 4."""
     texts = {
-        name: [
-            re.split(r"^\.W\n", part, flags=re.MULTILINE)[1]
-            for part in re.split(r"^\.I \d+\n", (folder / name).read_text(), flags=re.MULTILINE)[1:]
-        ]
+        name: [re.split(r"^\.W\n", text, flags=re.MULTILINE)[1] for _, text in read_entries(folder / name)]
         for name in ("cran.all.1400", "cran.qry")
     }
     counter = CountVectorizer(analyzer=stemmed, min_df=2)
@@ -174,15 +173,15 @@ class Rows:
 
 
 class Training:
-    """The queries whose judgements may be looked at."""
+    """The training queries and their judgements."""
 
     def __init__(self, queries):
         self.queries, self.gains = queries, collection().gains
 
     def triplets(self):
-        """Return triplets of the judgements, as the library makes them."""
+        """Return triplets of the judgements."""
         judged = {int(q): {int(p): self.gains[q, p] for p in np.flatnonzero(self.gains[q])} for q in self.queries}
-        counts = {"n_judged": N_JUDGED, "n_sampled": N_DRAWN}
+        counts = {"n_judged": N_JUDGED, "n_sampled": N_SAMPLED}
         found = am.triplets.from_qrels(judged, *self.gains.shape, **counts, random_state=SEED)
         return found.triplets
 
@@ -202,13 +201,13 @@ def measured(scores, gains):
         ranked = gain[np.argsort(-row, kind="stable")]
         head, best = ranked[:K], np.sort(gain)[::-1][:K]
         ndcg.append(float(head @ discounts[: len(head)] / (best @ discounts[: len(best)])))
-        places = np.flatnonzero(ranked > 0) + 1
-        average.append(float(np.mean(np.arange(1, len(places) + 1) / places)))
+        ranks = np.flatnonzero(ranked > 0) + 1
+        average.append(float(np.mean(np.arange(1, len(ranks) + 1) / ranks)))
     return dict(zip(MEASURES, (ndcg, average), strict=True))
 
 
 def compute(method, fold):
-    """Choose a setting inside the other folds, learn from all of them, and search the queries of this one."""
+    """Choose a setting within the other folds, train on all of them, and evaluate on the queries of this one."""
     kind, scores_of, settings = METHODS[method]
     rows, gains = Rows(kind), collection().gains
     judged = np.flatnonzero(gains.any(axis=1))
@@ -220,9 +219,9 @@ def compute(method, fold):
         for setting in settings:
             values = []
             for inner in set(range(N_FOLDS)) - {fold}:
-                train, looked_at = judged[~np.isin(folds[judged], (fold, inner))], np.flatnonzero(folds == inner)
-                scores = scores_of(rows, Training(train), **setting)[looked_at]
-                values += measured(scores, gains[looked_at])["nDCG@10"]
+                train, validation = judged[~np.isin(folds[judged], (fold, inner))], np.flatnonzero(folds == inner)
+                scores = scores_of(rows, Training(train), **setting)[validation]
+                values += measured(scores, gains[validation])["nDCG@10"]
             reached.append(np.mean(values))
         best = settings[int(np.argmax(reached))]
     train, tested = judged[folds[judged] != fold], np.flatnonzero(folds == fold)
@@ -231,7 +230,7 @@ def compute(method, fold):
 
 
 def cells():
-    fixed = [am.__version__, SEED, N_FOLDS, K, N_JUDGED, N_DRAWN, N_LSA, N_SHOWN]
+    fixed = [am.__version__, SEED, N_FOLDS, K, N_JUDGED, N_SAMPLED, N_LSA, N_SHOWN]
     return {
         named(NAME, *fixed, method, kind, settings, fold): (compute, method, fold)
         for method, (kind, _, settings) in METHODS.items()
@@ -243,7 +242,7 @@ def cells():
 
 
 def summary(results):
-    """Return for each method the means of the folds, what was chosen, and tests against the bases, paired by query."""
+    """Return for each method the means of the folds, the chosen settings, and tests against baselines."""
     found = {}
     per_query = {}
     for method in METHODS:
@@ -267,33 +266,35 @@ def section(found):
     methods = found["methods"]
     ours = "d-AROMA from the cosine"
 
-    def told(method, base, measure="nDCG@10"):
+    def tested(method, base, measure="nDCG@10"):
         difference, p = methods[method]["against"][base][measure]
-        ahead = "not tell apart from" if p > 0.05 else "ahead of" if difference > 0 else "behind"
-        return ahead, f"{difference:+.3f}, {p_value(p)}"
+        word = "not significant" if p > 0.05 else "better" if difference > 0 else "worse"
+        return word, f"{difference:+.3f}, {p_value(p)}"
 
     def mean(method, measure="nDCG@10"):
         return f"{np.mean(methods[method]['folds'][measure]):.3f}"
 
-    gained = {base: told(ours, base) for base in ("tf-idf cosine", "BM25")}
-    ahead = [told(ours, base, measure)[0] == "ahead of" for base in gained for measure in MEASURES]
-    answer = "Yes" if all(ahead) else "Mostly" if np.mean(ahead) > 0.5 else "In part" if any(ahead) else "No"
-    lsa = told("f-AROMA from the LSA cosine", "LSA cosine")
-    rivals = told("LSA cosine", "tf-idf cosine")
+    gained = {base: tested(ours, base) for base in ("tf-idf cosine", "BM25")}
+    better = [tested(ours, base, measure)[0] == "better" for base in gained for measure in MEASURES]
+    answer = "Yes" if all(better) else "Mostly" if np.mean(better) > 0.5 else "In part" if any(better) else "No"
+    lsa = tested("f-AROMA from the LSA cosine", "LSA cosine")
+    rivals = tested("LSA cosine", "tf-idf cosine")
     lines = [
-        f"**Do judgements of some queries help other queries? {answer}:** from the judgements of four fifths of the "
-        f"{found['n_queries']} queries, d-AROMA comes to an nDCG@10 of {mean(ours)} on the last fifth, against "
-        f"{mean('tf-idf cosine')} of the cosine that it starts from ({gained['tf-idf cosine'][1]}) and {mean('BM25')} "
-        f"of BM25 ({gained['BM25'][1]}); its mAP is {mean(ours, 'mAP')} against {mean('tf-idf cosine', 'mAP')} "
-        f"({told(ours, 'tf-idf cosine', 'mAP')[1]}) and {mean('BM25', 'mAP')} ({told(ours, 'BM25', 'mAP')[1]}). LSA, "
-        f"which needs no judgement, has an nDCG@10 of {mean('LSA cosine')} ({rivals[1]} against the cosine); f-AROMA "
-        f"from there comes to {mean('f-AROMA from the LSA cosine')} ({lsa[1]} against LSA)"
-        + (", a gain as well." if lsa[0] == "ahead of" else ": no gain that could be told from chance."),
+        f"**Do judgements of some queries improve the ranking of others? {answer}:** trained on the judgements of four "
+        f"fifths of the {found['n_queries']} queries, d-AROMA has an nDCG@10 of {mean(ours)} on the last fifth, "
+        f"against {mean('tf-idf cosine')} of the cosine that it starts from ({gained['tf-idf cosine'][1]}) and "
+        f"{mean('BM25')} of BM25 ({gained['BM25'][1]}); its mAP is {mean(ours, 'mAP')} against "
+        f"{mean('tf-idf cosine', 'mAP')} ({tested(ours, 'tf-idf cosine', 'mAP')[1]}) and "
+        f"{mean('BM25', 'mAP')} ({tested(ours, 'BM25', 'mAP')[1]}). "
+        f"LSA, which needs no judgements, has an nDCG@10 of {mean('LSA cosine')} ({rivals[1]}, against the cosine); "
+        f"f-AROMA from there has {mean('f-AROMA from the LSA cosine')} ({lsa[1]}, against LSA), "
+        + ("a significant gain." if lsa[0] == "better" else "no significant gain."),
         "",
-        "Cranfield, five folds over the queries; means over the folds with their standard errors. Tests are paired",
-        "over the queries, each of which was searched once, by what the other folds taught. The stemmer, LSA, how many",
-        "triplets are made and which settings are offered were found in trials on the same folds, so that all learned",
-        "numbers may be a little too good.",
+        paragraph(
+            "Cranfield, five folds over the queries; means over the folds with standard errors. Tests are paired over",
+            "the queries, each evaluated once. The stemmer, LSA, the number of triplets and the settings to choose",
+            "from were found in trials on the same folds, so all learned values may be slightly optimistic.",
+        ),
     ]
     rows = []
     for method, one in methods.items():
@@ -302,9 +303,9 @@ def section(found):
         against = [one["against"].get(rival, {}).get(m) for rival, m in compared]
         tests = [f"{test[0]:+.3f} ({p_value(test[1])})" if test else "" for test in against]
         rows.append([method, *(mean_over_splits(one["folds"][m]) for m in MEASURES), *tests, chosen(one["settings"])])
-    less = [f"{m} less {rival}" for rival in ("its cosine", "BM25") for m in MEASURES]
-    heads = ["search", *MEASURES, *less, "chosen (folds)"]
-    return [*lines, *table(heads, rows), f"![nDCG@10 of each search](results/study_{NAME}.png)"]
+    differences = [f"{m} minus {rival}" for rival in ("its cosine", "BM25") for m in MEASURES]
+    heads = ["method", *MEASURES, *differences, "chosen (folds)"]
+    return [*lines, *table(heads, rows), f"![nDCG@10 of each method](results/study_{NAME}.png)"]
 
 
 def draw(found, folder):

@@ -1,13 +1,13 @@
-"""What should one learn on sentence embeddings? BANKING77: quality against triplets, time to learn, and size.
+"""Which learner suits sentence embeddings? BANKING77: quality against triplets, training time and size.
 
     python -m benchmarks.studies.embeddings         needs torch: pip install 'aromatch[quality]'
 
-Rows are 384 numbers of a sentence encoder, classes are 77 intents. A test question looks for other test questions with
-its intent. Learners from triplets get triplets drawn from the labels. LDA sees the labels. The query adapter is what
-people with embeddings train today: a matrix on the query side, from the identity, with a softmax over all objects of a
-batch (torch, Adam); objects stay as they are. Settings are chosen by mAP on a validation part, for
-each number of triplets anew. Seconds are of the processor, on one thread. Size is how many numbers are kept, to score
-and, by learners that go on, to go on.
+Rows are embeddings of questions with 384 dimensions, classes are 77 intents. A test question is a query for the other
+test questions with its intent. Triplets are sampled from the labels; LDA is trained on the labels. The query adapter is
+the usual way to adapt embeddings: a matrix applied to queries, initialized with the identity and trained with a softmax
+over the objects of a batch (torch, Adam), while the objects are unchanged. Settings are chosen by mAP on validation
+rows, for each number of triplets. Seconds are processor time on one thread. Size is the number of stored parameters,
+including those that only further training needs.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from time import process_time
 import numpy as np
 
 import aromatch as am
-from aromatch.evaluation import evaluate_retrieval
-from benchmarks.quality.methods import Embedded, cosine, dense, lda, moment
+from benchmarks.quality.experiment import evaluated
+from benchmarks.quality.methods import Embedded, cosine, dense, lda, moment, triplet_embedding
 from benchmarks.shared.collections import split_of
+from benchmarks.shared.report import paragraph
 from benchmarks.studies import study
 from benchmarks.studies.study import SEED, chosen, compare, gathered, mean_over_splits, named, p_value, table
 
 NAME = "embeddings"
-TITLE = "Embeddings"
+TITLE = "Sentence embeddings"
 SPLITS = range(5)
 N_TRIPLETS = (1_000, 5_000, 20_000, 50_000)
 VALIDATION_SHARE = 0.2
@@ -35,28 +36,28 @@ BATCH = 256
 
 
 def query_adapter(X, y, triplets, temperature, steps, rate=1e-3):
-    """Train a matrix that queries are multiplied with, by a softmax over the objects of a batch."""
+    """Train a matrix for the queries with a softmax over the objects of a batch."""
     import torch
     from torch.nn import functional
 
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(SEED)
-    rows, drawn = torch.from_numpy(dense(X).astype(np.float32)), torch.from_numpy(np.asarray(triplets))
+    rows, numbers = torch.from_numpy(dense(X).astype(np.float32)), torch.from_numpy(np.asarray(triplets))
     matrix = torch.eye(X.shape[1], requires_grad=True)
     optimiser = torch.optim.Adam([matrix], lr=rate)
-    batches = (batch for _ in range(steps) for batch in torch.randperm(len(drawn), generator=generator).split(BATCH))
+    batches = (batch for _ in range(steps) for batch in torch.randperm(len(numbers), generator=generator).split(BATCH))
     for batch in islice(batches, steps):
-        query, good, bad = drawn[batch].T
-        wanted = functional.normalize(rows[query] @ matrix, dim=1)
+        query, good, bad = numbers[batch].T
+        mapped = functional.normalize(rows[query] @ matrix, dim=1)
         loss = functional.cross_entropy(
-            wanted @ torch.cat([rows[good], rows[bad]]).T / temperature, torch.arange(len(batch))
+            mapped @ torch.cat([rows[good], rows[bad]]).T / temperature, torch.arange(len(batch))
         )
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
     W = matrix.detach().numpy().astype(np.float64)
     model = Embedded(lambda Q: dense(Q) @ W, dense)
-    model.n_numbers = W.size
+    model.n_parameters = W.size
     return model
 
 
@@ -68,28 +69,24 @@ def online(learner):
 
 
 def each(name, values):
-    """Return settings of one parameter, each from the cosine and from four times the cosine."""
+    """Return settings of one parameter, each with the identity and four times the identity as `init`."""
     return [{name: value, "init": init} for value in values for init in (1.0, 4.0)]
-
-
-def best(X, y, triplets):
-    return am.TripletEmbedding("linear", random_state=0).fit_triplets(triplets, X)
 
 
 def sized_lda(X, y, triplets, **setting):
     model = lda(X, y, triplets, **setting)
-    model.n_numbers = X.shape[1] * (len(np.unique(y)) - 1)
+    model.n_parameters = X.shape[1] * (len(np.unique(y)) - 1)
     return model
 
 
 METHODS = {
-    # what it learns from, how, and the settings to choose from
+    # supervision, training function, and the settings to choose from
     "cosine": ("nothing", cosine, [{}]),
     "OASIS": ("triplets", online(am.OASIS), each("C", (0.1, 1.0, 10.0))),
     "d-AROMA": ("triplets", online(am.DiagonalAROMA), each("r", (0.1, 1.0, 10.0))),
     "f-AROMA": ("triplets", online(am.FactoredAROMA), each("r", (0.0001, 0.001, 0.01))),
     "MomentAROMA": ("triplets", moment, [{}]),
-    "best_projection": ("triplets", best, [{}]),
+    "TripletEmbedding": ("triplets", triplet_embedding, [{}]),
     "query adapter (torch)": (
         "triplets",
         query_adapter,
@@ -99,38 +96,33 @@ METHODS = {
 }
 
 
-def judged(model, split):
-    report = evaluate_retrieval(model, split.X_test, split.y_test)
-    return dict(zip(MEASURES, (report.precision[1], report.precision[10], report.mean_average_precision), strict=True))
-
-
 def size(model):
-    """Count the numbers that a model keeps."""
-    if hasattr(model, "n_numbers"):
-        return int(model.n_numbers)
-    arrays = ("L_",) if hasattr(model, "L_") else ("W_", "Sigma_", "Omega_", "Lambda_")
+    """Return the number of stored parameters of a model."""
+    if hasattr(model, "n_parameters"):
+        return int(model.n_parameters)
+    arrays = ("components_", "W_", "Sigma_", "Omega_", "Lambda_")
     return int(sum(np.size(getattr(model, name)) for name in arrays if hasattr(model, name)))
 
 
 def compute(method, number):
-    """Choose a setting on the validation part, learn from more and more triplets, and measure on the test part."""
-    learns_from, learn, settings = METHODS[method]
+    """For each number of triplets, choose a setting on validation rows, train, and evaluate on the test part."""
+    trained_on, learn, settings = METHODS[method]
     split = split_of("banking77", number)
     inside = split.inside(VALIDATION_SHARE, SEED)
     triplets, to_choose = (
         am.triplets.from_labels(part.y, N_TRIPLETS[-1], random_state=number) for part in (split, inside)
     )
     at, chosen_at = {}, {}
-    for n in N_TRIPLETS if learns_from == "triplets" else N_TRIPLETS[-1:]:
+    for n in N_TRIPLETS if trained_on == "triplets" else N_TRIPLETS[-1:]:
         setting = settings[0]
         if len(settings) > 1:
-            reached = [judged(learn(inside.X, inside.y, to_choose[:n], **one), inside)["mAP"] for one in settings]
+            reached = [evaluated(learn(inside.X, inside.y, to_choose[:n], **one), inside)["mAP"] for one in settings]
             setting = settings[int(np.argmax(reached))]
         begun = process_time()
         model = learn(split.X, split.y, triplets[:n], **setting)
-        model.similarity(split.X_test[:1], split.X_test[:1])  # what is computed when it is first read counts too
+        model.similarity(split.X_test[:1], split.X_test[:1])  # includes what is computed on first use
         seconds = process_time() - begun
-        at[str(n)] = {**judged(model, split), "seconds": seconds, "numbers": size(model)}
+        at[str(n)] = {**evaluated(model, split), "seconds": seconds, "n_parameters": size(model)}
         chosen_at[str(n)] = setting
     return {"method": method, "split": number, "settings": chosen_at, "test_ratio": split.test_ratio, "at": at}
 
@@ -172,28 +164,30 @@ def section(found):
     online_ones = [name for name in ("OASIS", "d-AROMA", "f-AROMA") if name in full]
     ours = max(online_ones, key=mean)
     winner = max((name for name in full if METHODS[name][0] == "triplets"), key=mean)
-    rival, extra = "query adapter (torch)", "best_projection"
+    rival, extra = "query adapter (torch)", "TripletEmbedding"
 
     def against(name, n=last):
         difference, p = found["tests"][n][name]
-        word = "not told apart" if p > 0.05 else "ahead" if difference > 0 else "behind"
+        word = "not significant" if p > 0.05 else "better" if difference > 0 else "worse"
         return f"{word}: {difference:+.3f}, {p_value(p)}"
 
     best_few = max(online_ones, key=lambda name: mean(name, n=few))
     lines = [
-        f"**What should one learn on embeddings? {winner}, of all that learns from triplets:** its mAP is "
-        f"{mean(winner):.3f} from {int(last):,} triplets, against {mean('cosine'):.3f} of the cosine, "
-        f"{mean(rival):.3f} of a query adapter in torch and {mean('LDA'):.3f} of LDA, which sees the labels. {ours}, "
-        f"the best of the online learners, has {mean(ours):.3f} ({against(ours)} against the adapter); "
-        f"`best_projection` has {mean(extra):.3f} "
-        f"({against(extra)}). From {int(few):,} triplets {best_few} has {mean(best_few, n=few):.3f} "
-        f"({against(best_few, few)}), the adapter {mean(rival, n=few):.3f} and `best_projection` "
-        f"{mean(extra, n=few):.3f} ({against(extra, few)}). {ours} takes {mean(ours, 'seconds'):.1f} s for "
-        f"{int(last):,}, the adapter {mean(rival, 'seconds'):.1f} s, `best_projection` {mean(extra, 'seconds'):.1f} s.",
+        f"**Which learner suits sentence embeddings? {winner}, among those trained on triplets:** its mAP is "
+        f"{mean(winner):.3f} with {int(last):,} triplets, against {mean('cosine'):.3f} of the cosine, "
+        f"{mean(rival):.3f} of a query adapter in torch and {mean('LDA'):.3f} of LDA, which is trained on labels. "
+        f"{ours}, the best online learner, has {mean(ours):.3f} ({against(ours)}, against the adapter); `{extra}` has "
+        f"{mean(extra):.3f} ({against(extra)}). With {int(few):,} triplets {best_few} has "
+        f"{mean(best_few, n=few):.3f} ({against(best_few, few)}), the adapter {mean(rival, n=few):.3f} and `{extra}` "
+        f"{mean(extra, n=few):.3f} ({against(extra, few)}). Training with {int(last):,} triplets takes "
+        f"{mean(ours, 'seconds'):.1f} s ({ours}), {mean(rival, 'seconds'):.1f} s (adapter) and "
+        f"{mean(extra, 'seconds'):.1f} s (`{extra}`).",
         "",
-        f"BANKING77, from {int(last):,} triplets; five splits with standard errors. Differences in mAP are by the",
-        "corrected resampled t-test. The query adapter was offered more steps, and a choice for every number of",
-        "triplets, after a first run in which it did worse.",
+        paragraph(
+            f"BANKING77, {int(last):,} triplets; five splits with standard errors. Differences in mAP are tested by",
+            "the corrected resampled t-test. After a first run, in which the query adapter was worse, it got more",
+            "steps to choose from, and a choice for every number of triplets.",
+        ),
     ]
     rows = []
     for name, values in full.items():
@@ -205,21 +199,21 @@ def section(found):
                 *(mean_over_splits(values[m]) for m in MEASURES),
                 f"{test[0]:+.3f} ({p_value(test[1])})" if test else "",
                 f"{mean(name, 'seconds'):.1f}",
-                f"{mean(name, 'numbers'):,.0f}",
+                f"{mean(name, 'n_parameters'):,.0f}",
                 chosen(found["settings"][name]),
             ]
         )
-    heads = ["learner", "learns from", *MEASURES, "mAP less adapter", "seconds", "numbers kept", "chosen (splits)"]
+    heads = ["learner", "trained on", *MEASURES, "mAP minus adapter", "seconds", "parameters", "chosen (splits)"]
     lines += table(heads, rows)
-    lines.append("mAP from fewer triplets:")
+    lines.append("mAP by number of triplets:")
     names = [name for name in full if METHODS[name][0] == "triplets"]
     rows = [[name, *(mean_over_splits(found["at"][n][name]["mAP"]) for n in found["at"])] for name in names]
     lines += table(["learner", *(f"{int(n):,} triplets" for n in found["at"])], rows)
-    return [*lines, f"![mAP against triplets and against time](results/study_{NAME}.png)"]
+    return [*lines, f"![mAP against triplets and against training time](results/study_{NAME}.png)"]
 
 
 def draw(found, folder):
-    """Plot mAP against the number of triplets, and against the time to learn."""
+    """Plot mAP against the number of triplets, and against training time."""
     figure, (left, right) = study.panels(2, width=5.4, height=3.8)
     at = found["at"]
     last = list(at)[-1]
@@ -234,7 +228,7 @@ def draw(found, folder):
             seconds = [np.mean(at[n][name]["seconds"]) for n in at if name in at[n]]
             right.plot(seconds, [m.mean for m in means], "o-", color=f"C{number}", markersize=3.5, linewidth=1.3)
     left.set(xscale="log", xlabel="triplets", ylabel="mAP")
-    right.set(xscale="log", xlabel="seconds to learn", ylabel="mAP")
+    right.set(xscale="log", xlabel="training time in seconds", ylabel="mAP")
     figure.legend(*left.get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8)
     figure.savefig(folder / f"study_{NAME}.png", dpi=130)
 

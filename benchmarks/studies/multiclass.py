@@ -1,13 +1,13 @@
-"""Is AROMA, with classes for objects, a good classifier? 20 Newsgroups, one pass over the training part.
+"""Is AROMA a good classifier, with the classes as objects? 20 Newsgroups, one pass over the training part.
 
     python -m benchmarks.studies.multiclass
 
-Objects are the 20 groups as unit vectors, so that W has a column of weights for each group, all learned together. A
-post gives triplets: its own group is better than the others, than the strongest of them, or than the three strongest.
-Posts come once, in random order, a few at a time, and are predicted before they are learned: what was wrong then are
-the mistakes along the pass. One-vs-rest AROW (with diagonal or full covariances) and stochastic gradient descent on
-the logistic loss see the same posts in the same order. Logistic regression and `MomentAROMA` see all of them at once.
-Settings are chosen by accuracy on a validation part of the training part. Rows are 1,000 terms, as in the paper.
+The objects are the 20 groups as unit vectors, so W has a column of weights per group. A post yields triplets that
+prefer its own group to the highest-scored other group, to the three highest-scored ones, or to all. Posts arrive
+once, in random order, in small batches, and are predicted before they are learned; wrong predictions are the mistakes
+of the pass. One-vs-rest AROW (with diagonal or full covariances) and stochastic gradient descent on the logistic loss
+see the same posts in the same order. Logistic regression and `MomentAROMA` are batch methods. Settings are chosen
+by accuracy on validation rows. Rows have 1,000 terms, as in the paper.
 """
 
 from __future__ import annotations
@@ -19,37 +19,38 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import aromatch as am
 from benchmarks.shared.collections import split_of
+from benchmarks.shared.report import paragraph
 from benchmarks.studies import study
 from benchmarks.studies.study import SEED, chosen, compare, gathered, mean_over_splits, named, p_value, table
 
 NAME = "multiclass"
-TITLE = "Multi-class"
+TITLE = "Multi-class classification"
 SPLITS = range(5)
 VALIDATION_SHARE = 0.2
-# Posts that are predicted together before they are learned.
-AT_ONCE = 20
-# Shares of the pass after which mistakes are told.
+# Posts per batch: predicted together, then learned.
+BATCH_SIZE = 20
+# Points along the pass at which mistakes are counted.
 N_POINTS = 20
 
 
-# -- classifiers: `scores` of all classes and, for those that learn in one pass, `learn` ------------------------------
+# -- classifiers: `scores` of all classes, and `learn` (one pass) or `fit` (batch) -----------------------------------
 
 
 class Matrix:
-    """AROMA with classes for objects."""
+    """AROMA with the classes as objects."""
 
     def __init__(self, learner, n_classes, r, others):
         self.model, self.objects = learner(r), np.eye(n_classes)
         self.n_others = n_classes - 1 if others == "all" else min(int(others), n_classes - 1)
 
     def scores(self, X):
-        """Score every class for every row."""
+        """Return the score of every class for every row."""
         if not hasattr(self.model, "n_features_in_"):
             return np.zeros((X.shape[0], len(self.objects)))
         return self.model.similarity(X, self.objects)
 
     def learn(self, X, y):
-        """Learn rows and the numbers of their classes."""
+        """Learn rows with the indices of their classes."""
         scores = self.scores(X)
         scores[np.arange(len(y)), y] = -np.inf
         strongest = np.argsort(-scores, axis=1, kind="stable")[:, : self.n_others]
@@ -58,19 +59,19 @@ class Matrix:
 
 
 class OneVsRest:
-    """A vector for each class."""
+    """One binary AROW per class."""
 
     def __init__(self, n_classes, r, covariance):
         self.models = [am.AROW(r, covariance=covariance) for _ in range(n_classes)]
 
     def scores(self, X):
-        """Score every class for every row."""
+        """Return the score of every class for every row."""
         if not hasattr(self.models[0], "classes_"):
             return np.zeros((X.shape[0], len(self.models)))
         return np.column_stack([model.decision_function(X) for model in self.models])
 
     def learn(self, X, y):
-        """Learn rows and the numbers of their classes."""
+        """Learn rows with the indices of their classes."""
         for number, model in enumerate(self.models):
             model.partial_fit(X, y == number, classes=[False, True])
 
@@ -82,57 +83,57 @@ class Gradient:
         self.model, self.classes = SGDClassifier(loss="log_loss", alpha=alpha, random_state=SEED), np.arange(n_classes)
 
     def scores(self, X):
-        """Score every class for every row."""
+        """Return the score of every class for every row."""
         if not hasattr(self.model, "coef_"):
             return np.zeros((X.shape[0], len(self.classes)))
         return self.model.decision_function(X)
 
     def learn(self, X, y):
-        """Learn rows and the numbers of their classes."""
+        """Learn rows with the indices of their classes."""
         self.model.partial_fit(X, y, classes=self.classes)
 
 
-class AtOnce:
-    """A classifier that sees all rows at once."""
+class BatchClassifier:
+    """A batch classifier: logistic regression or `MomentAROMA`."""
 
     def __init__(self, n_classes, kind, **setting):
         self.n_classes, self.kind, self.setting = n_classes, kind, setting
 
     def fit(self, X, y):
-        """Learn all rows."""
+        """Fit all rows."""
         if self.kind == "logistic":
             self.scores = LogisticRegression(max_iter=2_000, **self.setting).fit(X, y).decision_function
             return
         objects, others = np.eye(self.n_classes), np.arange(1, self.n_classes)
         rows = np.repeat(np.arange(len(y)), len(others))
         triplets = np.column_stack([rows, y[rows], (y[:, np.newaxis] + others).ravel() % self.n_classes])
-        model = am.MomentAROMA(self.setting["lam"]).fit_triplets(triplets, X, objects)
+        model = am.MomentAROMA(**self.setting).fit_triplets(triplets, X, objects)
         self.scores = lambda Q: model.similarity(Q, objects)
 
 
 _OTHERS = [{"r": r, "others": others} for r in (0.3, 1.0, 3.0, 10.0) for others in ("1", "3", "all")]
 METHODS = {
-    "logistic regression": (AtOnce, {"kind": "logistic"}, [{"C": C} for C in (1.0, 3.0, 10.0, 30.0)]),
-    "MomentAROMA": (AtOnce, {"kind": "moment"}, [{"lam": lam} for lam in (1e-6, 1e-5, 1e-4, 1e-3)]),
+    "logistic regression": (BatchClassifier, {"kind": "logistic"}, [{"C": C} for C in (1.0, 3.0, 10.0, 30.0)]),
+    "MomentAROMA": (BatchClassifier, {"kind": "moment"}, [{"alpha": alpha} for alpha in (1e-6, 1e-5, 1e-4, 1e-3)]),
     "one-vs-rest AROW": (OneVsRest, {"covariance": "diagonal"}, [{"r": r} for r in (0.1, 0.3, 1.0, 3.0, 10.0)]),
     "one-vs-rest AROW, full": (OneVsRest, {"covariance": "full"}, [{"r": r} for r in (0.3, 1.0, 3.0)]),
     "gradient descent": (Gradient, {}, [{"alpha": a} for a in (1e-6, 1e-5, 1e-4, 1e-3)]),
     "d-AROMA": (Matrix, {"learner": am.DiagonalAROMA}, _OTHERS),
     "f-AROMA": (Matrix, {"learner": am.FactoredAROMA}, [one for one in _OTHERS if one["others"] != "all"]),
 }
-AT_ONCE_METHODS = ("logistic regression", "MomentAROMA")
+BATCH_METHODS = ("logistic regression", "MomentAROMA")
 
 
 def learned(method, setting, n_classes, X, y, generator):
-    """Learn the rows; give the classifier and, after each share of the pass, the share of mistakes so far."""
+    """Return the trained classifier and, for one-pass methods, the rates of mistakes along the pass."""
     make, fixed, _ = METHODS[method]
     classifier = make(n_classes=n_classes, **fixed, **setting)
-    if method in AT_ONCE_METHODS:
+    if method in BATCH_METHODS:
         classifier.fit(X, y)
         return classifier, []
     order, wrong = generator.permutation(len(y)), []
-    for start in range(0, len(y), AT_ONCE):
-        rows = order[start : start + AT_ONCE]
+    for start in range(0, len(y), BATCH_SIZE):
+        rows = order[start : start + BATCH_SIZE]
         wrong += (classifier.scores(X[rows]).argmax(axis=1) != y[rows]).tolist()
         classifier.learn(X[rows], y[rows])
     points = np.linspace(0, len(y), N_POINTS + 1).astype(int)[1:]
@@ -144,7 +145,7 @@ def accuracy(classifier, X, y):
 
 
 def compute(method, number):
-    """Choose a setting on the validation part, learn the training part, and measure on the test part."""
+    """Choose a setting on validation rows, train on the training part, and evaluate on the test part."""
     split = split_of("20newsgroups", number)
     inside = split.inside(VALIDATION_SHARE, SEED)
     classes = np.unique(split.y)
@@ -174,7 +175,7 @@ def compute(method, number):
 
 def cells():
     return {
-        named(NAME, am.__version__, SEED, VALIDATION_SHARE, AT_ONCE, N_POINTS, method, settings, number): (
+        named(NAME, am.__version__, SEED, VALIDATION_SHARE, BATCH_SIZE, N_POINTS, method, settings, number): (
             compute,
             method,
             number,
@@ -188,7 +189,7 @@ def cells():
 
 
 def summary(results):
-    """Return for each method the measures of all splits, the mistakes along the pass, and tests."""
+    """Return the measures of all splits by method, the mistakes along the pass, and tests."""
     methods = gathered(results, "method")
     ratio = results[0]["test_ratio"]
     tests = {}
@@ -208,9 +209,9 @@ def summary(results):
 
 
 def against(test):
-    """Format a difference and whether it could be chance."""
+    """Format a difference and its significance."""
     difference, p = test
-    word = "the same within chance" if p > 0.05 else "more" if difference > 0 else "less"
+    word = "not significant" if p > 0.05 else "higher" if difference > 0 else "lower"
     return f"{word}: {difference:+.3f}, {p_value(p)}"
 
 
@@ -225,16 +226,17 @@ def section(found):
     logistic, rest = tests[best]["logistic regression"]["accuracy"], tests[best]["one-vs-rest AROW"]
     answer = "Yes" if logistic[1] > 0.05 or logistic[0] > 0 else "Nearly" if logistic[0] > -0.02 else "No"
     lines = [
-        f"**Is AROMA, with classes for objects, as good a classifier as others? {answer}:** after one pass {best} has "
-        f"{mean(best)} of the test posts right, against {mean('logistic regression')} of a logistic regression that "
-        f"sees all posts at once ({against(logistic)}) and {mean('one-vs-rest AROW')} of one-vs-rest AROW "
-        f"({against(rest['accuracy'])}). Along the pass it has {mean(best, 'mistakes')} wrong, AROW "
-        f"{mean('one-vs-rest AROW', 'mistakes')} ({against(rest['mistakes'])}).",
+        f"**Is AROMA a good classifier, with the classes as objects? {answer}:** after one pass the test accuracy of "
+        f"{best} is {mean(best)}, against {mean('logistic regression')} of batch logistic regression "
+        f"({against(logistic)}) and {mean('one-vs-rest AROW')} of one-vs-rest AROW ({against(rest['accuracy'])}). "
+        f"Along the pass it mispredicts {mean(best, 'mistakes')}, AROW {mean('one-vs-rest AROW', 'mistakes')} "
+        f"({against(rest['mistakes'])}).",
         "",
-        f"20 Newsgroups, {found['n_classes']} classes, 1,000 terms, {found['n_rows']:,} posts to learn from; five "
-        "splits with standard errors,",
-        f"differences by the corrected resampled t-test. Posts are predicted {AT_ONCE} at a time before they are "
-        "learned.",
+        paragraph(
+            f"20 Newsgroups, {found['n_classes']} classes, 1,000 terms, {found['n_rows']:,} training posts; five",
+            "splits with standard errors, differences tested by the corrected resampled t-test. Posts are predicted in",
+            f"batches of {BATCH_SIZE} before they are learned.",
+        ),
     ]
     rows = []
     for name, values in methods.items():
@@ -242,25 +244,25 @@ def section(found):
         rows.append(
             [
                 name,
-                "all at once" if name in AT_ONCE_METHODS else "one pass",
+                "batch" if name in BATCH_METHODS else "online",
                 mean_over_splits(values["accuracy"]),
                 pass_,
                 chosen(found["settings"][name]),
             ]
         )
-    heads = ["classifier", "learns", "accuracy", "wrong along the pass", "chosen (splits)"]
+    heads = ["classifier", "training", "accuracy", "mistakes along the pass", "chosen (splits)"]
     return [*lines, *table(heads, rows), f"![Mistakes along the pass](results/study_{NAME}.png)"]
 
 
 def draw(found, folder):
-    """Plot the mistakes along the pass, and the accuracy after it."""
+    """Plot the mistakes along the pass, and the accuracy after the pass."""
     figure, (left, right) = study.panels(2)
-    online = [name for name in METHODS if name not in AT_ONCE_METHODS]
+    online = [name for name in METHODS if name not in BATCH_METHODS]
     shares = np.arange(1, N_POINTS + 1) / N_POINTS * found["n_rows"]
     for number, name in enumerate(online):
         along = np.array(found["along"][name])
         left.plot(shares, along.mean(axis=0), color=f"C{number}", label=name, linewidth=1.4)
-    left.set(xlabel="posts so far", ylabel="share wrong so far", title="along one pass")
+    left.set(xlabel="posts", ylabel="rate of mistakes", title="along one pass")
     left.legend(frameon=False, fontsize=8)
     names = list(METHODS)[::-1]
     means = [mean_over_splits(found["methods"][name]["accuracy"]) for name in names]
@@ -269,7 +271,7 @@ def draw(found, folder):
         [m.mean for m in means], names, xerr=[m.error for m in means], fmt="none", ecolor="#444444", capsize=3
     )
     right.scatter([m.mean for m in means], names, color=colours, zorder=3)
-    right.set(xlabel="accuracy on test posts (grey: all at once)", title="after it")
+    right.set(xlabel="accuracy on test posts (grey: batch)", title="after the pass")
     figure.savefig(folder / f"study_{NAME}.png", dpi=130)
 
 

@@ -1,15 +1,15 @@
-"""Can a query find its object in a space with other features? English captions look for their German translations.
+"""Can queries and objects have different features? English captions retrieve their German translations.
 
     python -m benchmarks.studies.spaces
 
-multi30k: 29,000 pairs of captions teach, 1,014 are for choosing settings, and each of 1,000 English test captions looks
-for its translation among the 1,000 German ones. Each language has its own terms, 2,000 and 3,000, so that W is a map
-between spaces that share nothing. A triplet is an English caption, its translation and any other German caption. Split
-0 is the official one, the others are drawn from all captions, with parts of the same sizes; with fewer pairs, the first
-of the training part teach.
+multi30k: 29,000 training pairs of captions, 1,014 pairs for choosing settings, and 1,000 English test captions, each a
+query for its translation among the 1,000 German ones. Each language has its own terms, 2,000 and 3,000, so W maps
+between unrelated feature spaces. A triplet is an English caption, its translation and a random other German caption.
+Split 0 is the official one; the others are random, with parts of the same sizes. Fewer pairs are a prefix of the
+training part.
 
-All ways that have a map W score ``q'Wp / |Wp|^a``, with a chosen besides their own setting: inner products (0), cosines
-(1), or between. Ridge regression maps English to German, or German to English; scores are the same then, of another W.
+All methods with a matrix W score ``q'Wp / |Wp|^power``; the power is chosen together with the setting of the method,
+from the inner product (0) to the cosine (1). Ridge regression maps English to German, or German to English.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from benchmarks.studies import study
 from benchmarks.studies.study import SEED, chosen, compare, gathered, mean_over_splits, named, p_value, table
 
 NAME = "spaces"
-TITLE = "Different spaces"
+TITLE = "Queries and objects with different features"
 SPLITS = range(5)
 N_PAIRS = (300, 1_000, 5_000, 29_000)
 N_TERMS = {"English": 2_000, "German": 3_000}
@@ -41,14 +41,14 @@ POWERS = (0.0, 0.5, 1.0)
 
 @dataclass(frozen=True)
 class Captions:
-    """English and German captions that belong together, for teaching, choosing and measuring."""
+    """Pairs of English and German captions of the three parts."""
 
     train: Any
     val: Any
     test: Any
 
 
-# -- ways to score ----------------------------------------------------------------------------------------------------
+# -- methods ----------------------------------------------------------------------------------------------------------
 
 
 def learned(learner, **fixed):
@@ -79,8 +79,8 @@ MAPS = {
     "d-AROMA": (learned(am.DiagonalAROMA), [{"r": r} for r in (0.01, 0.1, 1.0, 10.0)]),
     "f-AROMA": (learned(am.FactoredAROMA), [{"r": r} for r in (0.01, 0.1, 1.0)]),
     "MomentAROMA": (
-        lambda Q, P, triplets, lam: am.MomentAROMA(lam).fit_triplets(triplets, Q, P).W_,
-        [{"lam": lam} for lam in (1e-3, 3e-3, 1e-2, 3e-2)],
+        lambda Q, P, triplets, alpha: am.MomentAROMA(alpha).fit_triplets(triplets, Q, P).W_,
+        [{"alpha": alpha} for alpha in (1e-3, 3e-3, 1e-2, 3e-2)],
     ),
 }
 SHARED = {
@@ -94,7 +94,7 @@ SHARED = {
 
 @lru_cache(1)
 def all_captions():
-    """Read all pairs, and the sizes of the three parts."""
+    """Read the pairs of the three parts."""
     folder = data_folder() / "multi30k"
     parts = []
     for part in ("train", "val", "test_2016_flickr"):
@@ -117,7 +117,7 @@ def captions(split, n_pairs):
 
 
 def vectors(found):
-    """Return the rows of queries and of objects for each part; terms and weights come from the pairs that teach."""
+    """Return the rows of queries and objects of each part; terms and weights are fitted on the training part."""
     rows = []
     for side, n_terms in enumerate(N_TERMS.values()):
         terms = TfidfVectorizer(max_features=n_terms, sublinear_tf=True).fit([pair[side] for pair in found.train])
@@ -126,8 +126,8 @@ def vectors(found):
     return list(zip(*rows, strict=True))
 
 
-def drawn(n_pairs, generator):
-    """Return triplets of every pair in turn, with any other object."""
+def sampled(n_pairs, generator):
+    """Return triplets of every pair in turn, with a random other object."""
     own = np.resize(generator.permutation(n_pairs), N_TRIPLETS)
     other = (own + generator.integers(1, n_pairs, size=N_TRIPLETS)) % n_pairs
     return np.column_stack([own, own, other])
@@ -137,7 +137,7 @@ def drawn(n_pairs, generator):
 
 
 def measured(scores):
-    """Rank all objects for each query, whose own has the same number; one among equals has their middle place."""
+    """Return measures of the rank of object i for query i; ties have their mean rank."""
     own = np.diag(scores)[:, np.newaxis]
     ranks = (scores > own).sum(axis=1) + ((scores == own).sum(axis=1) + 1) / 2
     values = (ranks <= 1).mean(), (ranks <= 10).mean(), (1 / ranks).mean()
@@ -150,7 +150,7 @@ def scored(W, Q, P, power):
 
 
 def compute(method, split, n_pairs):
-    """Learn with every setting, take what is best on the validation part, and measure it on the test part."""
+    """Train with every setting, choose the best on validation pairs, and evaluate it on the test part."""
     found = captions(split, n_pairs)
     result = {"method": method, "split": split, "n_pairs": len(found.train), "n_test": len(found.test)}
     if method in SHARED:
@@ -159,7 +159,7 @@ def compute(method, split, n_pairs):
         Q, P = (terms.transform([pair[side] for pair in found.test]) for side in (0, 1))
         return {**result, "setting": {}, "found": measured((Q @ P.T).toarray())}
     (Q, P), val, test = vectors(found)
-    triplets = drawn(Q.shape[0], np.random.default_rng([SEED, split]))
+    triplets = sampled(Q.shape[0], np.random.default_rng([SEED, split]))
     W_of, settings = MAPS[method]
     best = (-1.0, None, None)
     for setting in settings:
@@ -167,7 +167,7 @@ def compute(method, split, n_pairs):
         for power in POWERS:
             reached = measured(scored(W, *val, power))["MRR"]
             if reached > best[0]:
-                best = reached, {**setting, "a": power}, measured(scored(W, *test, power))
+                best = reached, {**setting, "power": power}, measured(scored(W, *test, power))
     return {**result, "setting": best[1], "found": best[2]}
 
 
@@ -205,8 +205,8 @@ def summary(results):
             if name not in ridges:
                 compared = compare(values["MRR"], methods[strongest]["MRR"], n_test / int(n))
                 tests[n][name] = [compared.difference, compared.p]
-    places = np.arange(1, n_test + 1)
-    by_chance = dict(zip(MEASURES, (1 / n_test, 10 / n_test, float(np.mean(1 / places))), strict=True))
+    ranks = np.arange(1, n_test + 1)
+    by_chance = dict(zip(MEASURES, (1 / n_test, 10 / n_test, float(np.mean(1 / ranks))), strict=True))
     return {"most": str(most), "n_test": n_test, "chance": by_chance, "at": at, "settings": settings, "tests": tests}
 
 
@@ -224,7 +224,7 @@ def section(found):
     difference, p = tests[best]
     others = max(found["chance"]["recall@1"], np.mean(full[shared]["recall@1"]))
     answer = "Yes" if np.mean(full[best]["recall@1"]) > others else "No"
-    against = "no better and no worse than" if p > 0.05 else "better than" if difference > 0 else "worse than"
+    against = "not significantly different from" if p > 0.05 else "better than" if difference > 0 else "worse than"
     terms = " and ".join(f"{n:,} {language}" for language, n in N_TERMS.items())
     few = []
     for n in at:
@@ -233,27 +233,27 @@ def section(found):
             gap, chance_of = found["tests"][n][name]
             few.append(f"{int(n):,} pairs {gap:+.3f} ({name}, {p_value(chance_of)})")
     lines = [
-        "**Can an English caption find its German translation, each language with its own terms? "
-        f"{answer}:** {best} puts the right one of {found['n_test']:,} first for "
+        "**Can English captions retrieve their German translations, with separate terms for each language? "
+        f"{answer}:** {best} ranks the translation first among {found['n_test']:,} for "
         f"{100 * np.mean(full[best]['recall@1']):.1f} % of the captions, against "
         f"{100 * found['chance']['recall@1']:.1f} % by chance and {100 * np.mean(full[shared]['recall@1']):.1f} % by "
-        f"the {shared}. It is {against} a ridge regression ({tests['against']}), which has "
+        f"the {shared}. It is {against} ridge regression ({tests['against']}), which has "
         f"{100 * np.mean(full[tests['against']]['recall@1']):.1f} %: {difference:+.3f} in MRR, {p_value(p)}. "
-        f"With fewer pairs the best learner's MRR less that of the best ridge is: {'; '.join(few)}.",
+        f"With fewer pairs, the MRR of the best learner minus that of the best ridge is: {'; '.join(few)}.",
         "",
         f"multi30k, {int(most):,} pairs, {terms} terms, {N_TRIPLETS:,} triplets; five splits with standard errors.",
-        "The difference to the better of the two ridges is tested by the corrected resampled t-test.",
+        "Differences to the better of the two ridges are tested by the corrected resampled t-test.",
     ]
     rows = [["chance", *(f"{found['chance'][m]:.3f}" for m in MEASURES), "", ""]]
     for name, values in full.items():
         test = tests.get(name) if name != "against" else None
-        less = f"{test[0]:+.3f} ({p_value(test[1])})" if test else ""
+        gap = f"{test[0]:+.3f} ({p_value(test[1])})" if test else ""
         settings = chosen(found["settings"][most][name])
-        rows.append([name, *(mean_over_splits(values[m]) for m in MEASURES), less, settings])
-    lines += table(["search", *MEASURES, "MRR less ridge", "chosen (splits)"], rows)
-    lines += ["MRR from fewer pairs:"]
+        rows.append([name, *(mean_over_splits(values[m]) for m in MEASURES), gap, settings])
+    lines += table(["method", *MEASURES, "MRR minus ridge", "chosen (splits)"], rows)
+    lines += ["MRR by number of pairs:"]
     rows = [[name, *(mean_over_splits(at[n][name]["MRR"]) for n in at)] for name in MAPS]
-    lines += table(["search", *(f"{int(n):,} pairs" for n in at)], rows)
+    lines += table(["method", *(f"{int(n):,} pairs" for n in at)], rows)
     return [*lines, f"![MRR against pairs](results/study_{NAME}.png)"]
 
 
@@ -275,7 +275,7 @@ def draw(found, folder):
             linewidth=1.3,
             capsize=2,
         )
-    axis.set(xscale="log", xlabel="pairs of captions to learn from", ylabel="MRR among the test captions")
+    axis.set(xscale="log", xlabel="training pairs", ylabel="MRR")
     axis.legend(frameon=False, fontsize=8)
     figure.savefig(folder / f"study_{NAME}.png", dpi=130)
 

@@ -1,4 +1,4 @@
-"""The measurement of `make calibration`, on rows so few that it takes seconds."""
+"""The calibration benchmark on a small synthetic collection."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The stream of `make exploration`, on rows so few that it takes seconds."""
+"""The exploration benchmark on a small synthetic collection."""
 
 import numpy as np
 import pytest

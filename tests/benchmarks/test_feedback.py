@@ -1,4 +1,4 @@
-"""The closed loop of `make feedback`, on rows so few that it takes seconds."""
+"""The closed loop of search and feedback on a small synthetic collection."""
 
 import numpy as np
 import pytest
@@ -26,8 +26,8 @@ def test_quality_rises_in_the_loop_and_is_reported(toy, tmp_path):
         for method in experiment.METHODS
     ]
     assert len({(r["baseline"]["mAP"]) for r in results if "few" not in r["feedback"]}) == 1
-    taught = [r for r in results if (r["feedback"], r["method"]) == ("correct", "Adapter")]
-    for result in taught:
+    correct = [r for r in results if (r["feedback"], r["method"]) == ("correct", "Adapter")]
+    for result in correct:
         assert [found["n_lists"] for found in result["found"]] == [20, 200]
         assert result["found"][-1]["mAP"] > 1.02 * result["baseline"]["mAP"]
         assert result["correction_weight"] > 0.5
@@ -42,8 +42,8 @@ def test_quality_rises_in_the_loop_and_is_reported(toy, tmp_path):
     kinds = [kind.name for kind in experiment.FEEDBACK if kind.name in experiment.GUARANTEED]
     assert page.lowest_gain(results, kinds)[0] == pytest.approx(100 * lowest)
     assert f"{100 * lowest:+.2f} %" in text
-    gain = np.mean([100 * (r["found"][-1]["mAP"] / r["baseline"]["mAP"] - 1) for r in taught])
-    worst = np.min([100 * (r["found"][-1]["mAP"] / r["baseline"]["mAP"] - 1) for r in taught])
+    gain = np.mean([100 * (r["found"][-1]["mAP"] / r["baseline"]["mAP"] - 1) for r in correct])
+    worst = np.min([100 * (r["found"][-1]["mAP"] / r["baseline"]["mAP"] - 1) for r in correct])
     row = next(line for line in text.splitlines() if line.startswith("| correct | Adapter | 200 |"))
     assert row.endswith(f"{gain:+.1f} ({worst:+.1f}) |")
     page.draw(results, {"toy": "Toy"}, tmp_path)

@@ -1,4 +1,4 @@
-"""Long benchmarks that are interrupted go on where they were."""
+"""Interrupted benchmarks resume from their stored cells."""
 
 import json
 import math
@@ -10,7 +10,7 @@ import pytest
 from benchmarks.shared import kept_cells
 
 
-def test_what_is_kept_is_not_computed_again_and_the_rest_is(tmp_path):
+def test_stored_cells_are_not_computed_again(tmp_path):
     path = tmp_path / "cells.json"
     assert kept_cells.computed({"a": (operator.add, 1, 2)}, 1, "test", path) == [3]
     path.write_text(json.dumps({"a": "kept"}))
@@ -20,7 +20,7 @@ def test_what_is_kept_is_not_computed_again_and_the_rest_is(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["cells.json"]
 
 
-def test_a_cell_that_breaks_leaves_the_others_kept(tmp_path):
+def test_results_before_a_failing_cell_stay_stored(tmp_path):
     path = tmp_path / "cells.json"
     cells = {"right": (math.sqrt, 4.0), "wrong": (math.sqrt, -1.0)}
     with pytest.raises(ValueError, match="math domain error"):
@@ -28,13 +28,13 @@ def test_a_cell_that_breaks_leaves_the_others_kept(tmp_path):
     assert json.loads(path.read_text()) == {"right": 2.0}
 
 
-def test_after_a_cell_that_breaks_no_more_are_begun(tmp_path):
+def test_no_cell_is_started_after_one_has_failed(tmp_path):
     later = {f"later {n}": (subprocess.call, ["sh", "-c", f"sleep 0.2; touch {tmp_path}/{n}"]) for n in range(30)}
     with pytest.raises(ValueError, match="math domain error"):
         kept_cells.computed({"wrong": (math.sqrt, -1.0), **later}, 1, "test", tmp_path / "cells.json")
     assert len(list(tmp_path.iterdir())) < 15
 
 
-def test_names_depend_on_every_setting():
+def test_keys_depend_on_every_setting_and_on_their_order():
     assert kept_cells.named("a", [1, 2]) == kept_cells.named("a", [1, 2])
     assert len({kept_cells.named("a", [1, 2]), kept_cells.named("a", [2, 1]), kept_cells.named("b", [1, 2])}) == 3

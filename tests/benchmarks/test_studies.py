@@ -1,4 +1,4 @@
-"""The studies of `make studies`, on synthetic rows so few that they take seconds."""
+"""The studies on small synthetic collections."""
 
 import importlib.util
 from types import SimpleNamespace
@@ -10,7 +10,7 @@ from scipy import sparse
 from aromatch.paper.splits import Split
 from benchmarks.shared import materials, report
 from benchmarks.studies import __main__ as all_studies
-from benchmarks.studies import asking, cranfield, embeddings, honesty, multiclass, spaces, study
+from benchmarks.studies import asking, calibration, cranfield, embeddings, multiclass, spaces, study
 from grouped_rows import groups
 
 
@@ -48,14 +48,14 @@ def found_by(study, folder):
     return found, text
 
 
-def test_every_study_has_a_name_of_its_own_and_cells():
+def test_every_study_has_a_unique_name_and_cells():
     assert len({one.NAME for one in all_studies.STUDIES}) == len(all_studies.STUDIES) == 6
     for one in all_studies.STUDIES:
         assert len(one.cells()) > 10
 
 
-def test_judgements_of_some_queries_teach_others(shrink, tmp_path):
-    shrink(cranfield, METHODS=two_settings(cranfield.METHODS), N_LSA=8, N_FOLDS=3, N_JUDGED=3, N_DRAWN=3)
+def test_learners_are_evaluated_on_queries_of_another_fold(shrink, tmp_path):
+    shrink(cranfield, METHODS=two_settings(cranfield.METHODS), N_LSA=8, N_FOLDS=3, N_JUDGED=3, N_SAMPLED=3)
     rng = np.random.default_rng(0)
     topics = rng.integers(6, size=90)
     words = rng.poisson(0.2, size=(90, 60)) + 3 * (rng.random((90, 60)) < 0.3) * (np.arange(60) % 6 == topics[:, None])
@@ -67,11 +67,11 @@ def test_judgements_of_some_queries_teach_others(shrink, tmp_path):
     assert found["n_queries"] == 30
     for one in found["methods"].values():
         assert all(0 < value <= 1 for values in one["folds"].values() for value in values)
-    taught = np.mean(found["methods"]["d-AROMA from the cosine"]["folds"]["nDCG@10"])
-    assert f"{taught:.3f}" in text
+    learned = np.mean(found["methods"]["d-AROMA from the cosine"]["folds"]["nDCG@10"])
+    assert f"{learned:.3f}" in text
 
 
-def test_grades_and_terms_of_cranfield_are_read(tmp_path):
+def test_reading_cranfield_numbers_queries_by_position_and_reverses_grades(tmp_path):
     documents = "".join(f".I {n}\n.T\nt\n.W\nwings of {word}s flow\n" for n, word in enumerate(("jet", "plane"), 1))
     (tmp_path / "cran.all.1400").write_text(documents)
     (tmp_path / "cran.qry").write_text(".I 001\n.W\nwhat wing\n.I 004\n.W\nflows\n")
@@ -85,7 +85,7 @@ def test_grades_and_terms_of_cranfield_are_read(tmp_path):
     assert measured["mAP"] == [1.0, 0.5]
 
 
-def test_captions_find_their_translations(shrink, tmp_path):
+def test_captions_retrieve_their_translations_without_shared_words(shrink, tmp_path):
     shrink(spaces, N_PAIRS=(30, 120), SPLITS=range(2), N_TRIPLETS=2_000)
     rng = np.random.default_rng(0)
     chosen = [rng.choice(40, 6, replace=False) for _ in range(180)]
@@ -98,24 +98,24 @@ def test_captions_find_their_translations(shrink, tmp_path):
     assert np.mean(found["at"]["120"]["cosine of shared words"]["recall@1"]) < 0.1
 
 
-def test_ranks_among_equals_are_in_the_middle():
+def test_tied_objects_have_their_mean_rank():
     measured = spaces.measured(np.zeros((3, 3)))
     assert measured == {"recall@1": 0.0, "recall@10": 1.0, "MRR": 0.5}
 
 
-def test_classifiers_pass_over_the_rows_once(shrink, tmp_path):
+def test_classifiers_are_accurate_and_online_ones_report_mistakes(shrink, tmp_path):
     shrink(multiclass, SPLITS=range(2), N_POINTS=4)
     found, text = found_by(multiclass, tmp_path)
     for name, values in found["methods"].items():
         assert np.mean(values["accuracy"]) > 0.6, name
-        assert ("mistakes" in values) == (name not in multiclass.AT_ONCE_METHODS)
+        assert ("mistakes" in values) == (name not in multiclass.BATCH_METHODS)
     assert f"{100 * np.mean(found['methods']['logistic regression']['accuracy']):.1f} %" in text
 
 
-def test_ways_to_ask_are_compared_by_the_judgements_that_they_need(shrink, tmp_path):
+def test_strategies_of_asking_are_compared_by_the_judgements_they_need(shrink, tmp_path):
     values = {"CHECKPOINTS": (0, 20, 40), "MORE": (80,), "AT": (20, 40), "N_POOL": 400, "N_RESAMPLED": 20}
     seeds = {"SEEDS": {"materials": range(2), "banking77": range(2)}}
-    shrink(asking, **values, **seeds, AT_ONCE={"materials": 5, "banking77": 10})
+    shrink(asking, **values, **seeds, BATCH_SIZE={"materials": 5, "banking77": 10})
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 6))
     answers = np.column_stack([rng.integers(30, size=400), rng.integers(30, size=400), rng.integers(30, size=400)])
@@ -125,15 +125,15 @@ def test_ways_to_ask_are_compared_by_the_judgements_that_they_need(shrink, tmp_p
     shrink(asking, materials=lambda: judged)
     found, text = found_by(asking, tmp_path)
     assert found["people"] == 0.8
-    for name, ways in found["curves"].items():
-        assert ways["random"]["n"] == [0, 20, 40, 80], name
-        assert ways["suggest_comparisons"]["n"] == [0, 20, 40]
+    for name, strategies in found["curves"].items():
+        assert strategies["random"]["n"] == [0, 20, 40, 80], name
+        assert strategies["suggest_comparisons"]["n"] == [0, 20, 40]
     one = found["factors"]["materials"]["random"]["40"]
     assert one["most"] == 2
-    assert asking.told(one) in text
+    assert asking.formatted(one) in text
 
 
-def test_judgements_that_a_curve_needs_are_read_between_its_points():
+def test_the_judgements_a_curve_needs_are_interpolated_between_its_points():
     needed = asking.needed
     assert needed([0, 100, 200], [0.5, 0.6, 0.55], 0.55) == pytest.approx(50)
     assert needed([0, 100, 200], [0.5, 0.6, 0.8], 0.7) == pytest.approx(150)
@@ -141,7 +141,7 @@ def test_judgements_that_a_curve_needs_are_read_between_its_points():
     assert needed([0, 100], [0.5, 0.6], 0.61) == np.inf
 
 
-def test_pictures_become_rows_of_unit_norm():
+def test_features_of_pictures_have_unit_norm():
     pytest.importorskip("skimage", reason="scikit-image is not installed: pip install 'aromatch[image]'")
     pictures = np.random.default_rng(0).integers(256, size=(5, 20, 20, 3)).astype(np.uint8)
     rows = materials.as_rows([np.stack(group) for group in zip(*map(materials.described, pictures), strict=True)])
@@ -149,23 +149,23 @@ def test_pictures_become_rows_of_unit_norm():
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1)
 
 
-def test_standard_deviations_are_held_against_what_comes_true(shrink, tmp_path):
-    sizes = {"N_LEARNED": (100, 400), "N_CALIBRATED": 500, "N_TOLD": 2_000}
-    shrink(honesty, **sizes, NAMES=("banking77",), SPLITS=range(2))
-    found, text = found_by(honesty, tmp_path)
-    for *_, measures in honesty.flat(found):
-        assert np.mean(measures["log loss, one number"]) < np.mean(measures["log loss, raw"]) + 0.02
+def test_scaling_standard_deviations_improves_the_log_loss(shrink, tmp_path):
+    sizes = {"N_TRIPLETS": (100, 400), "N_VALIDATION": 500, "N_TEST": 2_000}
+    shrink(calibration, **sizes, NAMES=("banking77",), SPLITS=range(2))
+    found, text = found_by(calibration, tmp_path)
+    for *_, measures in calibration.flat(found):
+        assert np.mean(measures["log loss, scaled"]) < np.mean(measures["log loss, raw"]) + 0.02
     assert text.count("| BANKING77") == 4
 
 
-def test_one_number_finds_the_scale_that_margins_were_drawn_with():
+def test_the_fitted_scale_is_that_of_simulated_margins():
     rng = np.random.default_rng(0)
     means = 2 * rng.normal(size=50_000)
-    came_true = np.where(means + 0.5 * rng.normal(size=50_000) > 0, means, -means)
-    assert honesty.best_scale(came_true) == pytest.approx(0.5, rel=0.05)
+    outcomes = np.where(means + 0.5 * rng.normal(size=50_000) > 0, means, -means)
+    assert calibration.best_scale(outcomes) == pytest.approx(0.5, rel=0.05)
 
 
-def test_learners_on_embeddings_are_compared(shrink, tmp_path):
+def test_learners_on_embeddings_are_compared_by_quality_and_size(shrink, tmp_path):
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed: pip install 'aromatch[quality]'")
     methods = two_settings(embeddings.METHODS)
@@ -173,13 +173,14 @@ def test_learners_on_embeddings_are_compared(shrink, tmp_path):
     shrink(embeddings, N_TRIPLETS=(200, 600), SPLITS=range(2), METHODS=methods)
     found, text = found_by(embeddings, tmp_path)
     last = found["at"]["600"]
-    assert np.mean(last["OASIS"]["numbers"]) == 144
-    assert np.mean(last["f-AROMA"]["numbers"]) == 3 * 144
+    assert np.mean(last["OASIS"]["n_parameters"]) == 144
+    assert np.mean(last["f-AROMA"]["n_parameters"]) == 3 * 144
+    assert 0 < np.mean(last["TripletEmbedding"]["n_parameters"]) <= 144
     assert np.mean(last["LDA"]["mAP"]) > np.mean(last["cosine"]["mAP"])
     assert f"{np.mean(last['query adapter (torch)']['mAP']):.3f}" in text
 
 
-def test_a_study_runs_what_is_not_kept_and_is_kept_when_complete(shrink, tmp_path):
+def test_a_study_is_stored_once_all_its_cells_are_computed(shrink, tmp_path):
     shrink(study, STORED=tmp_path / "studies.json")
     toy = SimpleNamespace(NAME="toy", cells=lambda: {"a": (abs, -1), "b": (abs, -2)}, summary=sum)
     assert study.stored(toy) is None
@@ -188,13 +189,16 @@ def test_a_study_runs_what_is_not_kept_and_is_kept_when_complete(shrink, tmp_pat
     assert study.stored(SimpleNamespace(cells=lambda: {"c": (abs, -3)}, summary=sum)) is None
 
 
-def test_words_are_to_the_left_and_numbers_to_the_right():
+def test_tables_align_numbers_to_the_right():
     assert report.table(["a", "b"], [["x", 1.5], ["y", ""]])[1:-1] == [
         "| a | b |",
         "| --- | ---: |",
         "| x | 1.5 |",
         "| y |  |",
     ]
+
+
+def test_settings_have_counts_if_splits_differ_and_small_p_values_are_bounded():
     assert study.chosen([{"r": 1}, {"r": 1}]) == "r 1"
     assert study.chosen([{"r": 1}, {"r": 2}, {"r": 1}]) == "r 1 (2); r 2 (1)"
     assert (study.p_value(0.0001), study.p_value(0.25)) == ("p < 0.001", "p = 0.25")
