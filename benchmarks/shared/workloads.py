@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import gen_batches
 
-from aromatch._utils.chunks import chunks
 from aromatch.triplets import from_labels
 
 
@@ -23,7 +23,7 @@ def zipf_rows(n_features=1000, n_nonzero=40, n_rows=4000, n_classes=20, seed=0):
     logits = np.log(frequency * preferred)
     # The largest Gumbel-perturbed logits are a sample without replacement.
     columns = np.empty((n_rows, n_nonzero), dtype=np.int64)
-    for part in chunks(n_rows, 500):
+    for part in gen_batches(n_rows, 500):
         noisy = logits[y[part]] + rng.gumbel(size=(len(y[part]), n_features))
         columns[part] = np.sort(np.argpartition(-noisy, n_nonzero, axis=1)[:, :n_nonzero], axis=1)
     values = rng.random((n_rows, n_nonzero)) + 0.2

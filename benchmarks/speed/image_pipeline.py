@@ -1,15 +1,15 @@
-"""The choice of the image pipeline: what was tried, on images that no result is reported on.
+"""Comparison of settings of `ImageFeatures`, on images that are not used for reported results.
 
-    python -m benchmarks.speed.image_pipeline validation              # Caltech-101: fold 0's training part, cut again
+    python -m benchmarks.speed.image_pipeline validation              # Caltech-101, training part of fold 0
     python -m benchmarks.speed.image_pipeline caltech256              # the 10 Caltech-256 classes
-    python -m benchmarks.speed.image_pipeline test default paper --triplets 200000    # once, when all is chosen: fold 0
+    python -m benchmarks.speed.image_pipeline test default paper --triplets 200000    # final run on fold 0
 
-Prints a row of a Markdown table for each setting: words an image, then precision at 1, at 10 and mAP of each method.
-Names of settings after the part take only these, and `--method` only some methods. Data is read from
-the folder AROMATCH_DATA; descriptors are kept in the folder AROMATCH_CACHE, when that is set.
+Prints a row of a Markdown table for each setting: words per image, then precision at 1, at 10 and mAP of each method.
+Arguments after the part select settings, `--method` selects methods. Data is read from the folder AROMATCH_DATA;
+descriptors are cached in the folder AROMATCH_CACHE if it is set.
 
-Folds are `StratifiedKFold(5, shuffle=True, random_state=0)` of the images sorted by path. "validation" never touches
-the test part of fold 0: a fourth of the training part takes its place, and the dictionary is learned from the rest.
+Folds are `StratifiedKFold(5, shuffle=True, random_state=0)` of the images sorted by path. "validation" does not use the
+test part of fold 0: a quarter of its training part is the validation part, and the dictionary is learned from the rest.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 import aromatch as am
 from aromatch.features import ImageFeatures
 
-# One change at a time from the default, which is the one chosen in the end.
+# Each differs from the default, the one that was chosen, in one respect.
 SETTINGS = {
     "default": {},
     "paper": ImageFeatures.PRESETS["paper"],
@@ -54,10 +54,10 @@ SETTINGS = {
 
 
 class Probabilities:
-    """The line above the learners: class probabilities of a logistic regression, compared by dot product."""
+    """Reference trained on labels: inner products of the class probabilities of a logistic regression."""
 
     def fit(self, X, y):
-        """Learn from labels, where the others learn from triplets."""
+        """Fit the logistic regression."""
         self.classifier = LogisticRegression(C=30.0, max_iter=200).fit(X, y)
         return self
 
@@ -79,7 +79,7 @@ def methods(n):
 
 
 def parts(part):
-    """Return the images, their classes, and the numbers of those to learn from and of those to judge by."""
+    """Return the images, their classes, and the indices of training and evaluation images."""
     found = am.datasets.load_caltech256_10() if part == "caltech256" else am.datasets.load_caltech101_50()
     images, y = found.images, found.labels
     chosen = np.arange(len(y))
@@ -87,8 +87,8 @@ def parts(part):
         chosen, held_out = next(StratifiedKFold(5, shuffle=True, random_state=0).split(y, y))
         if part == "test":
             return images, y, chosen, held_out
-    learn, judge = train_test_split(chosen, test_size=0.25, stratify=y[chosen], random_state=1)
-    return images, y, learn, judge
+    train, evaluation = train_test_split(chosen, test_size=0.25, stratify=y[chosen], random_state=1)
+    return images, y, train, evaluation
 
 
 def main():
@@ -99,20 +99,20 @@ def main():
     parser.add_argument("--triplets", type=int, default=50_000)
     given = parser.parse_args()
     chosen = given.method or list(methods(1))
-    images, y, learn, judge = parts(given.part)
+    images, y, train, evaluation = parts(given.part)
     print(f"| setting | words | {' | '.join(chosen)} | seconds |")
     print("|---" * (len(chosen) + 3) + "|", flush=True)
     for name in given.setting or SETTINGS:
         begun = time.perf_counter()
         cache = os.environ.get("AROMATCH_CACHE")
         features = ImageFeatures(**SETTINGS[name], random_state=0, cache=cache, verbose=True)
-        X = features.fit_transform([images[at] for at in learn])
-        Q = features.transform([images[at] for at in judge])
+        X = features.fit_transform([images[at] for at in train])
+        Q = features.transform([images[at] for at in evaluation])
         seconds = time.perf_counter() - begun
         cells = []
         for method in chosen:
-            model = methods(given.triplets)[method].fit(X, y[learn])
-            report = am.evaluation.evaluate_retrieval(model, Q, y[judge])
+            model = methods(given.triplets)[method].fit(X, y[train])
+            report = am.evaluation.evaluate_retrieval(model, Q, y[evaluation])
             figures = (report.precision[1], report.precision[10], report.mean_average_precision)
             cells.append(" ".join(f"{figure:.3f}"[1:] for figure in figures))
         words = int(np.median(np.diff(X.indptr)))

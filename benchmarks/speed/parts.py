@@ -1,4 +1,4 @@
-"""The parts of the speed benchmark: each is a generator of figures."""
+"""The benchmarks of speed and memory: generators of figures."""
 
 import os
 import resource
@@ -21,73 +21,74 @@ ROOT = Path(__file__).parents[2]
 
 def sparse(loops):
     X, y = zipf_rows()
-    bars = {
-        ("d-AROMA", "float64"): ("300", "0.95"),
-        ("OASIS", "float64"): ("300", "0.95"),
-        ("f-AROMA", "float64"): ("40", "7"),
-        ("f-AROMA", "float32"): ("75", ""),
+    targets = {
+        ("d-AROMA", "float64"): ("≥ 300", "≥ 0.95"),
+        ("OASIS", "float64"): ("≥ 300", "≥ 0.95"),
+        ("f-AROMA", "float64"): ("≥ 40", "≥ 7"),
+        ("f-AROMA", "float32"): ("≥ 75", ""),
     }
-    yield from against_loops("sparse, 1000 features", X, y, loops, bars, ("float64", "float32"))
+    yield from against_loops("sparse, 1000 features", X, y, loops, targets, ("float64", "float32"))
 
 
 def dense(loops):
     X, y = dense_rows()
-    bars = {
-        ("d-AROMA", "float64"): ("3", ""),
-        ("OASIS", "float64"): ("8", ""),
-        ("f-AROMA", "float64"): ("15", ""),
+    targets = {
+        ("d-AROMA", "float64"): ("≥ 3", ""),
+        ("OASIS", "float64"): ("≥ 8", ""),
+        ("f-AROMA", "float64"): ("≥ 15", ""),
     }
-    yield from against_loops("dense, 384 features", X, y, None, bars)
+    yield from against_loops("dense, 384 features", X, y, None, targets)
 
 
 def limits(loops):
-    """How near the learners are to what the machine allows: cache lines touched, or floating-point operations."""
+    """Compare the learners with limits of the machine: memory access, or floating-point operations."""
     X, y = zipf_rows()
     triplets = np.ascontiguousarray(triplets_of(y, N_WARM + 4000))
     timed = triplets[N_WARM:]
     model = am.OASIS().fit_triplets(triplets[:N_WARM], X)
     touch, n_lines = touching(loops, X, timed)
-    sides = {
+    implementations = {
         "touch": (lambda: model.W_, touch),
         "ours": (model.copy, lambda started: started.partial_fit_triplets(timed, X)),
     }
-    us = {name: 1e6 * seconds / len(timed) for name, seconds in median_times(sides).items()}
+    us = {name: 1e6 * seconds / len(timed) for name, seconds in median_times(implementations).items()}
     detail = (
         f"memory: reading and writing one number in each of the {n_lines[0] / ROUNDS / len(timed):.0f} cache lines of "
-        f"a triplet takes {us['touch']:.1f} µs, learning it {us['ours']:.1f} µs"
+        f"a triplet takes {us['touch']:.1f} µs, learning the triplet {us['ours']:.1f} µs"
     )
-    yield Figure("OASIS, sparse, float64: against touching the same lines", us["touch"] / us["ours"], "", detail)
+    yield Figure("OASIS, sparse, float64: memory access alone", us["touch"] / us["ours"], "", detail)
 
-    # A fold is one GEMM and two SYRK, two products of matrices; whole rows need three more to begin with.
+    # A fold is one GEMM and two SYRK, equivalent to two matrix products; dense rows need three more per triplet.
     for kind, (X, y), n_products in (("sparse", zipf_rows(), 2), ("dense", dense_rows(), 5)):
         triplets = triplets_of(y, N_WARM + 1000)
         model, n = am.FactoredAROMA().fit_triplets(triplets[:N_WARM], X), X.shape[1]
         a, b, c = np.ones((64, n)), np.ones((64, n)), np.zeros((n, n), order="F")
-        sides = {
+        implementations = {
             "BLAS": (lambda: None, lambda _, a=a, b=b, c=c: dgemm(1.0, a.T, b, 1.0, c, overwrite_c=True)),
             "ours": (model.copy, lambda started, t=triplets[N_WARM:], X=X: started.partial_fit_triplets(t, X)),
         }
-        times = median_times(sides)
+        times = median_times(implementations)
         least, ours = 1e6 * n_products * times["BLAS"] / 64, 1e6 * times["ours"] / 1000
         detail = (
-            f"arithmetic: {n_products} products of matrices at the speed of BLAS, "
-            f"{64 * 2e-9 * n * n / times['BLAS']:.0f} GFLOP/s, take {least:.0f} µs a triplet, learning it {ours:.0f} µs"
+            f"arithmetic: {n_products} matrix products at the speed of BLAS, "
+            f"{64 * 2e-9 * n * n / times['BLAS']:.0f} GFLOP/s, take {least:.0f} µs per triplet, "
+            f"learning it {ours:.0f} µs"
         )
-        yield Figure(f"f-AROMA, {kind}, float64: against its products alone", least / ours, "", detail)
+        yield Figure(f"f-AROMA, {kind}, float64: matrix products alone", least / ours, "", detail)
 
 
 def news(loops):
     found = newsgroups()
     if found is None:
-        yield Figure("20 Newsgroups", None, "", "not measured: 20news.jsonl.xz is not under AROMATCH_DATA")
+        yield Figure("20 Newsgroups", None, "", "not measured: AROMATCH_DATA has no 20news.jsonl.xz")
         return
     yield from against_loops("20 Newsgroups, 1000 terms", *found, loops, {})
 
 
 def width(loops):
-    """Sparse d-AROMA at equal non-zeros should cost what it touches, not what it could touch."""
+    """Compare sparse d-AROMA at different widths: time should depend on the non-zeros, not on the width."""
 
-    def told(times):
+    def formatted(times):
         return ", ".join(f"{n} features {1e6 * seconds / 5000:.1f} µs" for n, seconds in times.items())
 
     problems = {}
@@ -98,14 +99,16 @@ def width(loops):
     times = median_times(
         {n: (model.copy, lambda m, X=X, t=t: m.partial_fit_triplets(t, X)) for n, (model, X, t) in problems.items()}
     )
-    yield Figure("d-AROMA, sparse, warm: 8,000 features against 1,000", times[8000] / times[1000], "< 3", told(times))
+    yield Figure("d-AROMA, sparse: 8,000 features against 1,000", times[8000] / times[1000], "< 3", formatted(times))
     times = median_times({n: (model.W_.copy, touching(loops, X, t)[0]) for n, (model, X, t) in problems.items()})
-    detail = f"memory: one number in each cache line of W; {told(times)}"
-    yield Figure("the same, but lines are only touched", times[8000] / times[1000], "", detail)
+    detail = f"memory: one number in each cache line of W; {formatted(times)}"
+    yield Figure(
+        "d-AROMA, sparse: memory access alone, 8,000 features against 1,000", times[8000] / times[1000], "", detail
+    )
 
 
 def single(loops):
-    """Measure what `learn_one` costs above its kernel, with a clock around the kernel in the same calls."""
+    """Measure the overhead of `learn_one` over its kernel, which is timed within the same calls."""
     X_sparse, y = zipf_rows()
     X_dense, _ = dense_rows()
     triplets = triplets_of(y, 3000)
@@ -113,7 +116,7 @@ def single(loops):
         rows = [(X[i], X[j], X[k]) for i, j, k in triplets[2000:]]
         for learner, (model, _, _) in LEARNERS.items():
             model = clone(model).set_params(dtype="float64").fit_triplets(triplets[:2000], X)
-            in_all, in_kernel = [], []
+            total, in_kernel = [], []
             for _ in range(ROUNDS):
                 started, seconds = model.copy(), [0.0]
                 learn = started._learn
@@ -128,15 +131,15 @@ def single(loops):
                 start = time.perf_counter()
                 for q, good, bad in rows:
                     started.learn_one(q, good, bad)
-                in_all.append(time.perf_counter() - start)
+                total.append(time.perf_counter() - start)
                 in_kernel.append(seconds[0])
-            above = 1e6 * statistics.median(a - k for a, k in zip(in_all, in_kernel, strict=True)) / len(rows)
-            detail = f"{above:.0f} µs, of {1e6 * statistics.median(in_all) / len(rows):.0f} µs a judgement"
-            yield Figure(f"learn_one, {learner}, {name}: above its kernel", None, "< 30 µs", detail)
+            overhead = 1e6 * statistics.median(a - k for a, k in zip(total, in_kernel, strict=True)) / len(rows)
+            detail = f"{overhead:.0f} µs, of {1e6 * statistics.median(total) / len(rows):.0f} µs per judgement"
+            yield Figure(f"learn_one, {learner}, {name}: overhead over the kernel", None, "< 30 µs", detail)
 
 
 def threads(loops):
-    """Two threads of BLAS against one, in processes of their own."""
+    """Compare two threads of BLAS with one, in separate processes."""
     code = (
         "import sys, time; import aromatch as am; from benchmarks.shared.workloads import *\n"
         "X, y = zipf_rows() if sys.argv[1] == 'sparse' else dense_rows()\n"
@@ -151,18 +154,18 @@ def threads(loops):
                 command = [sys.executable, "-c", code, kind]
                 found.append(float(subprocess.check_output(command, env=environment, cwd=ROOT)))
         one, two = (statistics.median(found) for found in times.values())
-        yield Figure(f"f-AROMA, {kind}: two threads against one", one / two, "", "only the folds use BLAS")
+        yield Figure(f"f-AROMA, {kind}: two threads against one", one / two, "", "only folds use BLAS")
 
 
 def memory(loops):
-    """Peak resident memory of learning, above the data, over the bytes of the model's matrices."""
+    """Measure the peak resident memory of training without the data, relative to the size of the model."""
     if not Path("/proc/self/status").exists():
         yield Figure("peak memory", None, "", "not measured: this system has no /proc")
         return
     code = (
         "import re, sys; import numpy as np; import aromatch as am\n"
         "learner, m = getattr(am, sys.argv[1]), int(sys.argv[2])\n"
-        # Not ru_maxrss: a new process begins with that of the process which started it.
+        # Not ru_maxrss: a new process inherits that of its parent.
         "peak = lambda: 1024 * int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read()).group(1))\n"
         "X = np.eye(3, m)\n"
         "learner().fit_triplets([[0, 1, 2]], X[:, :50]).similarity(X[:, :50]); before = peak()\n"
@@ -173,11 +176,13 @@ def memory(loops):
     for learner, m in (("DiagonalAROMA", 6000), ("FactoredAROMA", 5000), ("OASIS", 8500)):
         command = [sys.executable, "-c", code, learner, str(m)]
         ratio, size = map(float, subprocess.check_output(command).split())
-        yield Figure(f"{learner}: peak memory over the model", ratio, "< 1.3", f"model of {size / 2**20:.0f} MiB")
+        yield Figure(
+            f"{learner}: peak memory relative to the model", ratio, "< 1.3", f"model of {size / 2**20:.0f} MiB"
+        )
 
 
 def wide(loops):
-    """Touched cells against dense ones where both fit, then a million triplets where only the first do."""
+    """Compare touched with dense cells; then learn a million triplets with a width that only touched cells allow."""
     for n_features in (1000, 8000):
         X, y = zipf_rows(n_features)
         triplets = triplets_of(y, 20_000)
@@ -195,8 +200,8 @@ def wide(loops):
                 }
             )
             detail = ", ".join(f"{cells} {1e6 * seconds / 5000:.1f} µs" for cells, seconds in times.items())
-            what = f"{name}, sparse, {n_features} features: touched cells against dense"
-            yield Figure(what, times["dense"] / times["touched"], "", detail)
+            title = f"{name}, sparse, {n_features} features: touched cells against dense"
+            yield Figure(title, times["dense"] / times["touched"], "", detail)
     if not Path("/proc/self/status").exists():
         yield Figure("100,000 features", None, "", "not measured: this system has no /proc")
         return
@@ -207,7 +212,7 @@ def wide(loops):
 
 
 def start(loops):
-    """Processor time of starting, against that of `import numpy`."""
+    """Compare the processor time of starting with that of `import numpy`."""
 
     def cpu(command):
         times = []
@@ -219,16 +224,16 @@ def start(loops):
         return statistics.median(times)
 
     numpy_time = cpu([sys.executable, "-c", "import numpy"])
-    for what, command in (
+    for title, command in (
         ("aromatch --help", [sys.executable, "-m", "aromatch", "--help"]),
         ("import aromatch", [sys.executable, "-c", "import aromatch"]),
     ):
         seconds = cpu(command)
         detail = f"{1000 * seconds:.0f} ms of processor time against {1000 * numpy_time:.0f} ms"
-        yield Figure(f"{what} against import numpy", seconds / numpy_time, "< 3", detail)
+        yield Figure(f"{title} against import numpy", seconds / numpy_time, "< 3", detail)
 
 
-PARTS = {
+BENCHMARKS = {
     "sparse": sparse,
     "dense": dense,
     "news": news,

@@ -1,8 +1,8 @@
-"""A million triplets of 100,000 features, of which the model keeps the touched cells; prints what that took.
+"""Speed and memory of a million triplets with 100,000 features, for which the model stores only touched cells.
 
     python -m benchmarks.speed.wide DiagonalAROMA
 
-Runs in a process of its own, so that the peak of its memory is that of this model. `speed.py` runs it too.
+Runs in a separate process of `benchmarks.speed`, so that the peak memory is that of this model.
 """
 
 import re
@@ -34,8 +34,8 @@ def main(learner):
     model.similarity(X[:1], X)
     search = time.perf_counter() - start
     print(
-        f"{N_TRIPLETS / seconds:,.0f} triplets a second, {model.n_updates_:,} updates, {n_cells:,} touched cells, "
-        f"{n_bytes / n_cells:.1f} bytes a cell, {peak / 2**30:.1f} GiB at the peak of the process; accuracy on new "
+        f"{N_TRIPLETS / seconds:,.0f} triplets per second, {model.n_updates_:,} updates, {n_cells:,} touched cells, "
+        f"{n_bytes / n_cells:.1f} bytes per cell, {peak / 2**30:.1f} GiB peak memory; accuracy on further "
         f"triplets {model.triplet_accuracy(triplets[N_TRIPLETS:], X):.3f}; a query against {X.shape[0]:,} objects "
         f"{1000 * search:.1f} ms",
         end="",

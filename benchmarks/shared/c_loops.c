@@ -1,6 +1,4 @@
-/* The loops as one would write them in C: float64, over the non-zeros of CSR rows, compiled with -O3.
-
-   These are what the learners are compared with. Each changes its matrices in place. */
+/* Baseline loops in C: float64, over the non-zeros of CSR rows, compiled with -O3. Each updates its matrices in place. */
 
 #include <stdint.h>
 
