@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
+from sklearn.utils import gen_batches
 
 import aromatch as am
-from aromatch._utils.chunks import chunks
 from aromatch.evaluation import reliability
 from benchmarks.shared.collections import SEED, split_of
 from benchmarks.shared.kept_cells import named
@@ -62,7 +62,7 @@ def compute(name, learner, protocol, number):
         Q = split.X[queries]
         triplets = judged(np.asarray(split.y)[queries], N_PER_QUERY * len(queries))
         model = LEARNERS[learner]()
-        for batch in chunks(len(queries), BATCH):
+        for batch in gen_batches(len(queries), BATCH):
             here = triplets[(triplets[:, 0] >= batch.start) & (triplets[:, 0] < batch.stop)]
             if batch.start:
                 model.calibrate(here, Q, P)
