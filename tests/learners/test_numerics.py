@@ -182,7 +182,7 @@ def test_learning_stops_before_a_triplet_whose_variance_is_negative_or_infinite(
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 def test_arow_refuses_a_row_whose_variance_is_negative_or_infinite_and_names_it(covariance, value):
     model = am.AROW(covariance=covariance).fit(np.eye(3), [0, 1, 0])
-    model._Sigma[0 if covariance == "diagonal" else 2, 2] = value  # as rounding could leave it
+    model._state["Sigma"][2 if covariance == "diagonal" else (2, 2)] = value  # as rounding could leave it
     before = model.coef_
     with pytest.raises(NumericalError, match="row 1: rounding has used up the covariance"):
         model.partial_fit(np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), [1, 0])

@@ -125,7 +125,7 @@ class AROW(ClassifierMixin, BaseEstimator):
                 self._state = self._first_state(X.shape[1], dtype)
             elif classes is not None and not np.array_equal(_two_classes(classes), self.classes_):
                 raise ValueError(f"classes must stay {self.classes_.tolist()}, got {np.unique(classes).tolist()}")
-            self._check_state(self._state, X.shape[1], None)
+            self._check_layout(self._state, X.shape[1])
             unknown = np.setdiff1d(y, self.classes_)
             if len(unknown):
                 raise ValueError(f"y has labels {unknown.tolist()} that are not in classes {self.classes_.tolist()}")
@@ -167,14 +167,18 @@ class AROW(ClassifierMixin, BaseEstimator):
         return (width,) if self.covariance == "diagonal" else (width, width)
 
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int | None) -> None:
-        """Check that the state, or the arrays of a file, fit the parameters."""
+        """Check the arrays of a file."""
+        self._check_layout(state, m)
+        if not all(np.isfinite(array).all() for array in state.values()):
+            raise ValueError("the arrays of the model contain NaN or infinity")
+
+    def _check_layout(self, state: dict[str, NDArray[Any]], m: int) -> None:
+        """Check that shapes and precision of the arrays fit the parameters."""
         dtype = self._check_params()[1]
         expected = {"w": ((m,), dtype), "Sigma": (self._shape(m), dtype)}
         found = {name: (array.shape, array.dtype) for name, array in state.items()}
         if found != expected:
             raise ValueError(f"covariance and dtype must stay as fitted: the arrays are {found}, expected {expected}")
-        if not all(np.isfinite(array).all() for array in state.values()):
-            raise ValueError("the arrays of the model contain NaN or infinity")
 
     def _from_file(self, state: dict[str, NDArray[Any]], n: int | None) -> dict[str, NDArray[Any]]:
         return state
