@@ -1,10 +1,9 @@
-# Everything a person needs, each command from a fresh clone: make, a C compiler and Python 3.11 or newer
-# with its headers and venv are all that is assumed.
+# Every command works from a fresh clone with make, a C compiler, and Python 3.11 or newer with its headers and venv.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests run side by side; threads of BLAS on small matrices would only fight for the cores.
+# Tests run in parallel, so BLAS gets one thread.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto
 READY := $(VENV)/.ready
 
@@ -14,7 +13,7 @@ READY := $(VENV)/.ready
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/' | sort
 
-demo: $(READY)  ## learn a similarity from the docstrings of your Python, and look at it
+demo: $(READY)  ## run the demonstration on the docstrings of your Python
 	$(BIN)/aromatch demo
 
 test: $(READY)  ## run the tests
@@ -29,41 +28,41 @@ lint: $(READY)  ## check style, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(READY)  ## put the code in its standard form
+format: $(READY)  ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 reference: $(READY)  ## write docs/reference.md from the docstrings
 	$(BIN)/python docs/reference.py
 
-bench: $(READY)  ## measure speed and memory against plain loops
+bench: $(READY)  ## measure speed and memory against loops in NumPy and C
 	$(BIN)/python -m benchmarks.speed
 
-adapter-speed: $(READY)  ## measure what a search and a judgement cost the more was judged, against a bare scan
+adapter-speed: $(READY)  ## measure search and feedback of the adapter against a plain scan
 	$(BIN)/python -m benchmarks.speed.adapter
 
-quality: $(READY)  ## measure rankings against other ways to learn them; takes long, and installs torch
+quality: $(READY)  ## measure the quality of rankings; takes hours and installs torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[quality]'
 	$(BIN)/python -m benchmarks.quality
 
-feedback: $(READY)  ## measure whether search that learns from judgements gets better, and never worse; takes long
+feedback: $(READY)  ## measure the effect of feedback on a search; takes hours
 	$(BIN)/python -m benchmarks.feedback
 
-exploration: $(READY)  ## measure whether exploring pays in a stream of searches with clicks
+exploration: $(READY)  ## measure exploration in a stream of searches with clicks
 	$(BIN)/python -m benchmarks.exploration
 
-calibration: $(READY)  ## measure whether probabilities come true
+calibration: $(READY)  ## measure the calibration of probabilities
 	$(BIN)/python -m benchmarks.calibration
 
-studies: $(READY)  ## measure what learning from comparisons is good for, on six questions; takes long, and installs torch
+studies: $(READY)  ## run the six studies; takes hours and installs torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[quality]'
 	$(BIN)/python -m benchmarks.studies
 
-clean:  ## remove what the other commands made
+clean:  ## remove everything that the other commands created
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
 	rm -f src/aromatch/kernels/*.c src/aromatch/kernels/*.so
 
-# The environment is made anew when the package's build changes, and kernels when their source does.
+# The environment is rebuilt if the build configuration changes, the kernels if their source changes.
 $(READY): pyproject.toml setup.py $(wildcard src/aromatch/kernels/*.pyx src/aromatch/kernels/*.pxd src/aromatch/kernels/*.h)
 	@PYTHON="$(PYTHON)" sh .ci/check-machine
 	$(PYTHON) -m venv $(VENV)
