@@ -90,7 +90,7 @@ def make_page(results, collections, guaranteed, versions):
         "## Correction weight",
         "",
         "The adapter sets the weight of its correction from its predictions before learning; 0 is the cosine alone. It",
-        "decreases if judgements contradict the correction; random judgements contradict little.",
+        "decreases if the correction does not predict later judgements. Consistently wrong judgements go undetected.",
         *table(["feedback", "weight after the last list, lowest and highest"], rows),
         "![Gains by number of lists](results/feedback.png)",
         "",
