@@ -73,7 +73,7 @@ QUALITY_ROWS = {
     "f-AROMA": "f-AROMA",
     "two towers": "two towers (torch)",
     "TripletEmbedding": "TripletEmbedding",
-    "logistic regression": "class probabilities",
+    "class probabilities": "class probabilities",
 }
 
 
