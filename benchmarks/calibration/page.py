@@ -50,10 +50,10 @@ def make_page(results, versions):
                             f"{mean(cells, 'raw_gap'):.3f}",
                             f"{mean(cells, 'auc_margin'):.4f}",
                             f"{mean(cells, 'auc_probability'):.4f}",
-                            f"{np.mean([r['curve']['slips'] for r in cells]):.3f}",
+                            f"{np.mean([r['curve']['error_rate'] for r in cells]):.3f}",
                         ]
                     )
-        heads = ["collection", "learner", "accuracy", "gap", "raw", "AUC, margin", "AUC, probability", "slips"]
+        heads = ["collection", "learner", "accuracy", "gap", "raw", "AUC, margin", "AUC, probability", "error rate"]
         lines += ["", f"## {protocol.capitalize()}", *table(heads, rows)[:-1]]
     lines += ["", "![Observed against predicted frequencies](results/calibration.png)", "", footer(versions)]
     return "\n".join(lines) + "\n"

@@ -65,7 +65,7 @@ def test_the_slope_makes_what_happened_most_likely_with_one_mistake_for_no_reaso
 def test_probabilities_come_true_on_comparisons_that_were_not_used():
     curve = curve_of(judged(4096, lambda m: logistic(3 * m)))
     assert curve.slope == pytest.approx(3, rel=0.15)
-    assert curve.slips == 0
+    assert curve.error_rate == 0
     assert (curve.n_used, curve.n_predictions) == (4096, 4096)
     assert reliability(curve.probabilities(judged(50_000, lambda m: logistic(3 * m), seed=1))).largest_gap < 0.03
 
@@ -73,10 +73,10 @@ def test_probabilities_come_true_on_comparisons_that_were_not_used():
 def test_judgements_that_go_against_any_margin_are_allowed_for():
     truth = lambda m: 0.1 + 0.8 * logistic(6 * m)  # noqa: E731
     curve = curve_of(judged(4096, truth))
-    assert curve.slips == pytest.approx(0.1, abs=0.02)
+    assert curve.error_rate == pytest.approx(0.1, abs=0.02)
     assert curve.slope == pytest.approx(6, rel=0.25)
     assert reliability(curve.probabilities(judged(50_000, truth, seed=1))).largest_gap < 0.03
-    assert curve_of(judged(4096, lambda m: logistic(6 * m))).slips == 0
+    assert curve_of(judged(4096, lambda m: logistic(6 * m))).error_rate == 0
 
 
 @pytest.mark.parametrize(

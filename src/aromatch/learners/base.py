@@ -24,8 +24,8 @@ from .files import Parts, to_parts
 from .fingerprint import Fingerprint, check_same
 from .inputs import LARGEST_SQUARE_IN_FIT, check_width
 
-# Attributes that describe one fit and are dropped by the next.
-OF_ONE_FIT = "_fingerprints", "_calibration"
+# Attributes that the next fit drops.
+FIT_ATTRIBUTES = "_fingerprints", "_calibration"
 
 
 class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -179,12 +179,12 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def check_fingerprint(self, queries: Fingerprint, objects: Fingerprint | None = None) -> None:
         """Raise a ValueError unless the embedding is the one that the model was fitted on."""
-        known = self.fingerprints_
-        if known is None:
+        fitted = self.fingerprints_
+        if fitted is None:
             raise ValueError("the model has no fingerprint to compare with; call `set_fingerprint` first")
         given = queries, queries if objects is None else objects
-        names = ("", "") if known[0] == known[1] and given[0] == given[1] else (" (queries)", " (objects)")
-        for mine, theirs, what in zip(known, given, names, strict=True):
+        names = ("", "") if fitted[0] == fitted[1] and given[0] == given[1] else (" (queries)", " (objects)")
+        for mine, theirs, what in zip(fitted, given, names, strict=True):
             check_same(mine, theirs, what)
 
     # -- calibration --------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         margins = self.margins(triplets, Q, P)
         if len(margins):
-            self._noted().add(margins / self._unit_of_margins, self._learned_so_far)
+            self._get_calibration().add(margins / self._unit_of_margins, self._learned_so_far)
         return self
 
     @property
@@ -232,10 +232,10 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         >>> X, y = load_digits(return_X_y=True)
         >>> X = X / 16
         >>> triplets = am.triplets.from_labels(y, 3_000, random_state=0, y_objects=y[:900])
-        >>> is_new = triplets[:, 0] >= 900  # objects are known, queries are not
-        >>> model = am.DiagonalAROMA(10.0).fit_triplets(triplets[~is_new], X)
-        >>> new = triplets[is_new]
-        >>> model.calibrate(new[:700], X).preference_proba(new[700:705], X).round(2)
+        >>> is_validation = triplets[:, 0] >= 900  # by query
+        >>> model = am.DiagonalAROMA(10.0).fit_triplets(triplets[~is_validation], X)
+        >>> validation = triplets[is_validation]
+        >>> model.calibrate(validation[:700], X).preference_proba(validation[700:705], X).round(2)
         array([0.96, 0.98, 0.88, 0.88, 0.98])
         """
         return self.calibration_.probabilities(self.margins(triplets, Q, P) / self._unit_of_margins)
@@ -250,16 +250,16 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Amount of training so far, in any unit of the model."""
         return 0.0
 
-    def _noted(self) -> Calibration:
-        """Return the record of predictions."""
+    def _get_calibration(self) -> Calibration:
+        """Return the recorded predictions, none at first."""
         found: Calibration | None = self.__dict__.get("_calibration")
         if found is None:
             found = self._calibration = Calibration()
         return found
 
-    def _is_another_model(self) -> None:
+    def _reset_fit_attributes(self) -> None:
         """Drop the fingerprint and the calibration of an earlier fit."""
-        for name in OF_ONE_FIT:
+        for name in FIT_ATTRIBUTES:
             self.__dict__.pop(name, None)
 
     # -- copies and files ---------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             check_structure(X, "X")
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
             self.n_object_features_in_ = X.shape[1]
-            self._is_another_model()
+            self._reset_fit_attributes()
             self._state = {}
         return self
 
@@ -352,7 +352,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"X has a row with |x|^2 = {square:.1e}, over {LARGEST_SQUARE_IN_FIT:.0e}, too large to learn from"
             )
         self.n_object_features_in_ = X.shape[1]
-        self._is_another_model()
+        self._reset_fit_attributes()
         return X, np.asarray(y)
 
     def _check_both(self, Q: Any, P: Any) -> tuple[Matrix, Matrix]:
@@ -377,10 +377,11 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         queries = as_matrix(Q, "Q")
         return queries, queries if P is Q else as_matrix(P, "P")
 
-    def _check_names(self, X: Any, name: str, known: Any) -> None:
+    def _check_names(self, X: Any, name: str, expected: Any) -> None:
         """Refuse a data frame with other columns than the model was fitted on."""
-        if known is not None and (names := feature_names(X)) is not None and names != list(known):
-            raise ValueError(f"{name} has the columns {names[:5]}..., but the model was fitted on {list(known)[:5]}...")
+        if expected is not None and (names := feature_names(X)) is not None and names != list(expected):
+            fitted = list(expected)
+            raise ValueError(f"{name} has the columns {names[:5]}..., but the model was fitted on {fitted[:5]}...")
 
     def _object_names(self) -> Any:
         """Return the names of the object features: those of the queries if both were the same rows."""

@@ -35,17 +35,17 @@ from .._utils import checks
 
 Array = NDArray[np.float64]
 
-# Number of predictions that are kept, and that are needed.
-_MOST, _FEWEST = 2**13, 2**6
-# Predictions count if the amount of training differs from that of the last one by at most this factor; the last
-# predictions up to this number count in any case.
-_AS_LEARNED, _IN_ANY_CASE = 0.75, 2**8
+# Number of predictions that are kept at most, and that a curve needs.
+_MAX_PREDICTIONS, _MIN_PREDICTIONS = 2**13, 2**6
+# Predictions are used if the amount of training differs from that of the last one by at most this factor; at least
+# this number of the last ones is used.
+_SIMILAR_TRAINING, _MIN_USED = 0.75, 2**8
 # Margins are clipped at this multiple of the median, so that a single huge one does not determine the slope.
-_HUGE = 20.0
+_MAX_MARGIN = 20.0
 # Smaller margins are rounding errors of zero.
-_NOTHING = 1e-290
+_MIN_MARGIN = 1e-290
 # Range of the error rate, and the gain in log-likelihood that it needs.
-_SLIPS, _MORE_LIKELY = (1e-6, 0.45), 3.0
+_ERROR_RATES, _MIN_GAIN = (1e-6, 0.45), 3.0
 _ROWS = "margins", "n_learned"
 
 
@@ -54,7 +54,7 @@ class Curve(NamedTuple):
 
     slope: float
     """Slope of the log-odds; 0 if predictions are no better than chance."""
-    slips: float
+    error_rate: float
     """Share of triplets that contradict any margin."""
     n_used: int
     """Number of predictions that the curve was fitted to."""
@@ -65,7 +65,9 @@ class Curve(NamedTuple):
 
     def probabilities(self, margins: NDArray[Any]) -> Array:
         """Return the probability that each margin has the right sign."""
-        return np.asarray(self.slips + (1 - 2 * self.slips) * expit(self.slope * np.asarray(margins, np.float64)))
+        return np.asarray(
+            self.error_rate + (1 - 2 * self.error_rate) * expit(self.slope * np.asarray(margins, np.float64))
+        )
 
 
 class Calibration:
@@ -73,7 +75,7 @@ class Calibration:
 
     def __init__(self, predictions: NDArray[Any] | None = None, n_predictions: int = 0) -> None:
         # Margins and amounts of training, in order. When the buffer is full, the last ones move to its beginning.
-        self._kept, self._end = np.zeros((len(_ROWS), 2 * _MOST)), 0
+        self._kept, self._end = np.zeros((len(_ROWS), 2 * _MAX_PREDICTIONS)), 0
         self._curve: Curve | None = None
         self.n_predictions = n_predictions
         if predictions is not None:
@@ -82,7 +84,7 @@ class Calibration:
 
     def add(self, margins: NDArray[Any], n_learned: float) -> None:
         """Record predictions made after this amount of training."""
-        n = min(len(margins), _MOST)
+        n = min(len(margins), _MAX_PREDICTIONS)
         self._make_room(n)
         self._kept[0, self._end : self._end + n] = margins[len(margins) - n :]
         self._kept[1, self._end : self._end + n] = n_learned
@@ -91,7 +93,7 @@ class Calibration:
 
     def add_one(self, margin: float, n_learned: float) -> None:
         """Record one prediction; `learn_one` has no time for more."""
-        if self._end == 2 * _MOST:
+        if self._end == 2 * _MAX_PREDICTIONS:
             self._make_room(1)
         self._kept[0, self._end] = margin
         self._kept[1, self._end] = n_learned
@@ -100,27 +102,27 @@ class Calibration:
 
     def predictions(self) -> Array:
         """Return the predictions that are kept."""
-        return self._kept[:, max(0, self._end - _MOST) : self._end]
+        return self._kept[:, max(0, self._end - _MAX_PREDICTIONS) : self._end]
 
     def curve(self) -> Curve:
         """Return the curve of the last predictions."""
-        if self.n_predictions < _FEWEST:
+        if self.n_predictions < _MIN_PREDICTIONS:
             raise ValueError(
-                f"the model has {self.n_predictions} recorded predictions, expected at least {_FEWEST}; call "
+                f"the model has {self.n_predictions} recorded predictions, expected at least {_MIN_PREDICTIONS}; call "
                 "`calibrate` with validation triplets"
             )
         found = self._curve
         if found is None or found.n_predictions != self.n_predictions:
             margins, n_learned = self.predictions()
             last = float(n_learned[-1])
-            is_unlike = (n_learned < _AS_LEARNED * last) | (_AS_LEARNED * n_learned > last)
+            is_unlike = (n_learned < _SIMILAR_TRAINING * last) | (_SIMILAR_TRAINING * n_learned > last)
             n_unlike = int(np.flatnonzero(is_unlike)[-1]) + 1 if is_unlike.any() else 0
-            used = margins[max(0, min(n_unlike, len(margins) - _IN_ANY_CASE)) :]
-            found = self._curve = Curve(*_slope_and_slips(used), len(used), self.n_predictions, last)
+            used = margins[max(0, min(n_unlike, len(margins) - _MIN_USED)) :]
+            found = self._curve = Curve(*_fit_curve(used), len(used), self.n_predictions, last)
         return found
 
     def _make_room(self, n: int) -> None:
-        if self._end + n > 2 * _MOST:
+        if self._end + n > 2 * _MAX_PREDICTIONS:
             last = self.predictions().copy()
             self._end = last.shape[1]
             self._kept[:, : self._end] = last
@@ -140,7 +142,10 @@ class Calibration:
     @classmethod
     def from_parts(cls, n_predictions: Any, arrays: dict[str, NDArray[Any]]) -> Self:
         """Return the calibration of a file; raise a ValueError if it is invalid."""
-        n = min(checks.check_integer(n_predictions, "the number of predictions of its calibration", at_least=1), _MOST)
+        n = min(
+            checks.check_integer(n_predictions, "the number of predictions of its calibration", at_least=1),
+            _MAX_PREDICTIONS,
+        )
         if set(arrays) != set(_ROWS) or any(a.dtype != np.float64 or a.shape != (n,) for a in arrays.values()):
             raise ValueError(f"the arrays of the calibration do not fit its {n_predictions} predictions")
         if not all(np.isfinite(array).all() for array in arrays.values()) or (arrays["n_learned"] < 0).any():
@@ -148,34 +153,36 @@ class Calibration:
         return cls(np.stack([arrays[name] for name in _ROWS]), n_predictions)
 
 
-def _slope_and_slips(margins: Array) -> tuple[float, float]:
+def _fit_curve(margins: Array) -> tuple[float, float]:
     """Return slope and error rate of maximum likelihood for margins of preferences that were observed."""
     sizes = np.abs(margins)
-    typical = float(np.median(sizes[sizes > _NOTHING])) if (sizes > _NOTHING).any() else 0.0
+    typical = float(np.median(sizes[sizes > _MIN_MARGIN])) if (sizes > _MIN_MARGIN).any() else 0.0
     if not typical:
         return 0.0, 0.0
-    u = np.clip(margins / typical, -_HUGE, _HUGE)
+    u = np.clip(margins / typical, -_MAX_MARGIN, _MAX_MARGIN)
     right = (len(u) + 1) / (len(u) + 2)
 
-    def downhill(a: float) -> float:
+    def gradient(a: float) -> float:
         """Return the derivative of the loss without an error rate, which grows with a and ends above 0."""
         return float(u @ (expit(a * u) - right))
 
-    def unlikely(at: Array) -> float:
+    def negative_log_likelihood(at: Array) -> float:
         """Return the negative log-likelihood of the logarithm of a slope and an error rate above 0."""
-        x, slips = np.exp(at[0]) * u, at[1]
-        good, bad = (np.log(slips + (1 - 2 * slips) * expit(side)).sum() for side in (x, -x))
+        x, error_rate = np.exp(at[0]) * u, at[1]
+        good, bad = (np.log(error_rate + (1 - 2 * error_rate) * expit(side)).sum() for side in (x, -x))
         return -float(right * good + (1 - right) * bad)
 
     slope, high = 0.0, 1.0
-    if downhill(0.0) < 0:
-        while downhill(high) < 0:
+    if gradient(0.0) < 0:
+        while gradient(high) < 0:
             high *= 2
-        slope = float(brentq(downhill, 0.0, high))
+        slope = float(brentq(gradient, 0.0, high))
     without = right * np.logaddexp(0, -slope * u).sum() + (1 - right) * np.logaddexp(0, slope * u).sum()
     starts = [(0.0, 0.1)] if slope == 0 else [(0.0, 0.1), (float(np.log(2 * slope)), 0.05)]
-    tried = [minimize(unlikely, start, method="L-BFGS-B", bounds=[(-7, 7), _SLIPS]) for start in starts]
+    tried = [
+        minimize(negative_log_likelihood, start, method="L-BFGS-B", bounds=[(-7, 7), _ERROR_RATES]) for start in starts
+    ]
     best = min(tried, key=lambda one: float(one.fun))
-    if float(best.fun) < float(without) - _MORE_LIKELY:
+    if float(best.fun) < float(without) - _MIN_GAIN:
         return float(np.exp(best.x[0])) / typical, float(best.x[1])
     return slope / typical, 0.0

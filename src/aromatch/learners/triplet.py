@@ -22,7 +22,7 @@ from .._utils.rows import Matrix, MatrixLike, ReadRows, check_structure, read_al
 from ..exceptions import NumericalError
 from ..kernels.rows import RowView, squared_scales
 from ..triplets import stream_from_labels
-from .base import OF_ONE_FIT, Similarity
+from .base import FIT_ATTRIBUTES, Similarity
 from .contributions import Contributions, cells_of, nonzero_values
 from .embedding.triplet_embedding import TripletEmbedding, project
 from .inputs import LARGEST, Block, check_width
@@ -232,7 +232,7 @@ class TripletLearner(Similarity):
         margin, variance, updated = record[0].tolist()
         std = sqrt(variance) if ready.has_std else None
         if weight > 0:
-            (self.__dict__.get("_calibration") or self._noted()).add_one(margin / unit, learned)
+            (self.__dict__.get("_calibration") or self._get_calibration()).add_one(margin / unit, learned)
         return Update(margin, std, max(0.0, 1.0 - margin), bool(updated))
 
     def grow(self, m: int, n: int | None = None) -> Self:
@@ -490,7 +490,7 @@ class TripletLearner(Similarity):
                 if not array.flags.writeable:  # mapped from a file, as joblib does for its workers
                     self._state[name] = array.copy()
             return
-        for name in OF_ONE_FIT:
+        for name in FIT_ATTRIBUTES:
             self.__dict__.pop(name, None)
         self._one_space = one_space
         self._state = self._first_state(m, n, self._initial())

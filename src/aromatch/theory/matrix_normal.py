@@ -49,11 +49,11 @@ def log_density(X: ArrayLike, W: ArrayLike, Omega: ArrayLike, Lambda: ArrayLike)
     Examples
     --------
     >>> import numpy as np
-    >>> from aromatch.theory import matrix_normal as gaussian
+    >>> from aromatch.theory import matrix_normal
     >>> W = np.zeros((1, 2))
-    >>> round(gaussian.log_density(W, W, np.eye(2), np.eye(1)), 6)  # -log(2 pi): two standard normals at 0
+    >>> round(matrix_normal.log_density(W, W, np.eye(2), np.eye(1)), 6)  # -log(2 pi): two standard normals at 0
     -1.837877
-    >>> gaussian.log_density(np.array([[[0, 0]], [[1, 1]]]), W, np.eye(2), np.eye(1)).round(3)
+    >>> matrix_normal.log_density(np.array([[[0, 0]], [[1, 1]]]), W, np.eye(2), np.eye(1)).round(3)
     array([-1.838, -2.838])
     """
     W = as_floats(W, "W", ndim=2)
@@ -92,13 +92,13 @@ def kl_divergence(
     Examples
     --------
     >>> import numpy as np
-    >>> from aromatch.theory import matrix_normal as gaussian
+    >>> from aromatch.theory import matrix_normal
     >>> W, Omega, Lambda = np.ones((2, 3)), np.eye(3), np.eye(2)
-    >>> gaussian.kl_divergence(W, Omega, Lambda, W, Omega, Lambda)
+    >>> matrix_normal.kl_divergence(W, Omega, Lambda, W, Omega, Lambda)
     0.0
-    >>> gaussian.kl_divergence(W, Omega, Lambda, W - 1, Omega, Lambda)  # half of |W - W0|^2
+    >>> matrix_normal.kl_divergence(W, Omega, Lambda, W - 1, Omega, Lambda)  # half of |W - W0|^2
     3.0
-    >>> gaussian.kl_divergence(W, 4 * Omega, Lambda / 4, W, Omega, Lambda) < 1e-12  # only the product counts
+    >>> matrix_normal.kl_divergence(W, 4 * Omega, Lambda / 4, W, Omega, Lambda) < 1e-12  # only the product counts
     True
     """
     W = as_floats(W, "W", ndim=2)
@@ -140,9 +140,9 @@ def sample(
     Examples
     --------
     >>> import numpy as np
-    >>> from aromatch.theory import matrix_normal as gaussian
+    >>> from aromatch.theory import matrix_normal
     >>> q, p = np.array([1.0, 0.0]), np.array([1.0, -1.0, 0.0])
-    >>> X = gaussian.sample(np.ones((2, 3)), np.eye(3), 4 * np.eye(2), size=10_000, random_state=0)
+    >>> X = matrix_normal.sample(np.ones((2, 3)), np.eye(3), 4 * np.eye(2), size=10_000, random_state=0)
     >>> X.shape
     (10000, 2, 3)
     >>> margins = q @ X @ p  # mean q'Wp = 0, variance (q'Lambda q)(p'Omega p) = 8
@@ -201,11 +201,11 @@ def objective(
     Examples
     --------
     >>> import numpy as np
-    >>> from aromatch.theory import matrix_normal as gaussian
+    >>> from aromatch.theory import matrix_normal
     >>> one = np.eye(1)
-    >>> gaussian.objective(0 * one, one, one, 0 * one, one, one, q=[1], p=[1], r=1)  # without an update
+    >>> matrix_normal.objective(0 * one, one, one, 0 * one, one, one, q=[1], p=[1], r=1)  # without an update
     1.5
-    >>> gaussian.objective(0.5 * one, one, one, 0 * one, one, one, q=[1], p=[1], r=1)  # move W by (12)
+    >>> matrix_normal.objective(0.5 * one, one, one, 0 * one, one, one, q=[1], p=[1], r=1)  # move W by (12)
     1.25
     """
     W = as_floats(W, "W", ndim=2)

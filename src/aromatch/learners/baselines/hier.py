@@ -1,18 +1,18 @@
 """HIER: class probabilities compared through a hierarchy of the classes (Deng, Berg and Fei-Fei 2011).
 
-A classifier trained on the labels gives each row x its class probabilities ``pi(x)``. How alike two classes are is
-known beforehand, from their hierarchy: with ``a`` the lowest common ancestor of the classes i and j, ``h(a)`` its
-height (the longest way down from it to a class) and ``h*`` the height of the root::
+A classifier is trained on the labels and returns the class probabilities ``pi(x)`` of a row x. The similarity of two
+classes is derived from a given hierarchy: with the lowest common ancestor ``a`` of the classes i and j, its height
+``h(a)`` (the length of the longest path from it to a class) and the height ``h*`` of the root::
 
     S_ij = 1 - h(a) / h*
     similarity(q, p) = pi(q)' S pi(p)
 
-which is the expected likeness of the two classes. A class has height 0, so S is 1 on its diagonal. Without a
-hierarchy all classes are children of the root, S is the identity, and the similarity is the chance that both are of
-one class.
+This is the expected similarity of the two classes. A class has height 0, so the diagonal of S is 1. Without a hierarchy
+all classes are children of the root, S is the identity, and the similarity is the probability that both rows have the
+same class.
 
-Departure: the paper trains one binary classifier with Platt's calibration for each class; here it is one multinomial
-logistic regression (scikit-learn's), whose probabilities come calibrated from its own objective.
+Departure: the paper trains one binary classifier with Platt's calibration per class. Here it is one multinomial
+logistic regression of scikit-learn, whose objective is the likelihood of the probabilities.
 """
 
 from __future__ import annotations

@@ -1,24 +1,25 @@
 """ITML: information-theoretic metric learning (Davis et al. 2007).
 
-Among all metrics that hold similar pairs within `near` and dissimilar ones at least `far` apart, the one nearest to the
-Euclidean in LogDet divergence, ``D(A, B) = tr(A inv(B)) - logdet(A inv(B)) - m``. As not all pairs can be satisfied,
-each has a slack: a bound xi that may move away from its xi_0 (near or far) at a price::
+The metric M closest to the Euclidean one in LogDet divergence, ``D(A, B) = tr(A inv(B)) - logdet(A inv(B)) - m``, under
+constraints on pairs: similar pairs have a squared distance of at most `near`, dissimilar pairs of at least `far`. Since
+not all constraints can be satisfied, the bound xi of each pair is a slack variable with a penalty for its distance from
+xi_0 (near or far)::
 
     minimise    D(M, I) + gamma * sum over pairs of D(xi, xi_0)
     such that   v'Mv <= xi of similar pairs,  v'Mv >= xi of dissimilar pairs,        v = x_i - x_j
 
-by Bregman projections on one pair after the other, in sweeps. With ``delta`` = 1 for similar and -1 for dissimilar
-pairs, a multiplier lambda >= 0 for each, which starts at 0, and ``d = v'Mv``::
+The method is cyclic Bregman projection, one pair per step. With ``delta`` = 1 for similar and -1 for dissimilar pairs,
+a multiplier lambda >= 0 of each pair, initially 0, and ``d = v'Mv``::
 
     alpha   = min(lambda, delta * gamma / (gamma + 1) * (1 / d - 1 / xi))
     lambda -= alpha
     1 / xi += delta * alpha / gamma
     M      += delta * alpha / (1 - delta * alpha * d) * M v v'M
 
-Departure: the paper prints ``alpha = min(lambda, delta / 2 * (1 / d - gamma / xi))``. That is the projection at gamma =
-1 only; the line above is where ``v'Mv = xi`` holds after the step for any gamma, and what its authors' code does.
+Departure: the paper prints ``alpha = min(lambda, delta / 2 * (1 / d - gamma / xi))``, which is the projection for gamma
+= 1 only. The formula above satisfies ``v'Mv = xi`` after the step for any gamma, as the authors' implementation does.
 
-`aromatch.learners.baselines.pairs` describes how steps are taken in blocks.
+`aromatch.learners.baselines.pairs` describes how steps are combined in blocks.
 """
 
 from __future__ import annotations

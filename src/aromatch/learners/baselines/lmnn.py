@@ -1,24 +1,24 @@
 """LMNN: large margin nearest neighbours (Weinberger et al. 2005; Weinberger and Saul 2009).
 
-Every row i has k target neighbours j: the nearest rows with its label, by Euclidean distance, fixed before learning.
-They are pulled near; rows l of other labels that come within a margin of 1 of one, the impostors, are pushed away.
-With ``d(i, j) = |x_i L - x_j L|^2`` and ``M = L L'``::
+Every row i has k target neighbours j: the nearest rows with its label in Euclidean distance, fixed before training. An
+impostor is a row l with another label that is nearer to i than a target neighbour plus a margin of 1. The objective
+pulls target neighbours and pushes impostors. With ``d(i, j) = |x_i L - x_j L|^2`` and ``M = L L'``::
 
     minimise over L    (1 - mu) * sum over (i, j) of d(i, j)
                          + mu * sum over (i, j, l) of max(0, 1 + d(i, j) - d(i, l))
 
-Its derivative is ``2 X'A X L``, where A is the Laplacian of a graph: an edge (i, j) weighs ``1 - mu`` and mu more for
-each impostor on it, an edge (i, l) weighs -mu for each target that l comes too near to.
+Its gradient is ``2 X'A X L``, where A is the Laplacian of a graph: an edge (i, j) has the weight ``1 - mu`` plus mu for
+each of its impostors, an edge (i, l) has -mu for each target neighbour of which l is an impostor.
 
-How it is minimised. L is a full m x m matrix: no dimension is reduced. L-BFGS (SciPy's) runs on L, as in several
-published implementations; the problem is convex in M. It starts at the multiple of the identity that is best, since
-the margin of 1 is meant for no particular scale of rows. Of all triples (i, j, l) few are ever active: a search through
-all pairs of rows collects the impostors, L-BFGS runs some iterations on those alone, and the next search adds the new
-ones. After each search the objective is that of all triples. With sparse rows nothing but ``X L`` is dense.
+Optimization. L is a full m x m matrix, without dimensionality reduction. SciPy's L-BFGS runs on L, as in several
+published implementations; the problem is convex in M. The initial L is the best multiple of the identity, since the
+margin of 1 assumes a scale of the rows. Few of all triples (i, j, l) are active: a search over all pairs of rows
+collects the impostors, L-BFGS runs some iterations on these, and the next search adds new ones. After each search the
+objective covers all triples. With sparse rows only ``X L`` is dense.
 
-Departure: no more than `max_impostors` pairs (i, l) are collected, the nearest ones of each row. The authors' own code
-has such a limit too. `n_left_out_` tells how many the last search found beyond it; where that is 0 the objective is the
-published one.
+Departure: at most `max_impostors` pairs (i, l) are collected, the nearest of each row; the authors' implementation has
+such a limit too. `n_left_out_` is the number of pairs that the last search found beyond it. If it is 0, the objective
+is the published one.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class MetricSimilarity(Similarity):
 
     def _record_rows(self, X: MatrixLike, rows: Matrix) -> None:
         """Record the number of features and their names, as `validate_data` does for `fit`."""
-        self._is_another_model()
+        self._reset_fit_attributes()
         self.__dict__.pop("feature_names_in_", None)
         self._record_names(X, None)
         self.n_features_in_ = self.n_object_features_in_ = rows.shape[1]

@@ -199,7 +199,7 @@ class TripletEmbedding(Similarity):
         self, method: str, L: Array | None, R: Array | None, power: float, scores: dict[str, float], width: int
     ) -> None:
         """Replace the state: maps of queries and objects (None where they are equal), and how they were found."""
-        self._is_another_model()
+        self._reset_fit_attributes()
         self.n_features_in_, self.n_object_features_in_ = width, width if R is None else len(R)
         self._object_map_version = self.__dict__.get("_object_map_version", 0) + 1
         state = {

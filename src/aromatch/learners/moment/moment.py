@@ -157,7 +157,7 @@ class MomentAROMA(TripletLearner):
             else:
                 found = sums.named(sums.of_labels(rows.view, classes))
             if self.denoise:  # sums over all triplets have no sampling noise
-                found |= {name: found[plain].copy() for name, plain in DENOISED.items()}
+                found |= {name: found[raw].copy() for name, raw in DENOISED.items()}
             self._add(found, n_triplets, n_triplets)
         return self
 
@@ -226,7 +226,7 @@ class MomentAROMA(TripletLearner):
         of_sums = {"qq": (m, m), "qp": (m, n), "pp": (n, n), "weight": (1,)}
         shapes: dict[str, tuple[int, ...]] = {prefix + name: of_sums[name] for prefix in prefixes for name in of_sums}
         if self.denoise:
-            shapes |= {name: shapes[plain] for name, plain in DENOISED.items()}
+            shapes |= {name: shapes[raw] for name, raw in DENOISED.items()}
         return shapes | {"counts": (2,)}
 
     def _check_params(self) -> float:

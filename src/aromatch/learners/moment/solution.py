@@ -10,7 +10,7 @@ that no triplet is stored; the mean square as if queries and differences were in
 both sides of the training sums, W is a division for each alpha, and the validation sums of squares are taken as
 diagonal there, as they nearly are when both parts are alike: all candidates together cost less than one solve.
 
-For the plain sums alpha has to suppress the noise of the triplets, and is chosen on triplets with validation queries.
+For the raw sums alpha has to suppress the noise of the triplets, and is chosen on triplets with validation queries.
 Denoised sums have little noise, and there alpha has to prevent overfitting to the rows: it is chosen on the graph's
 scores of validation queries with validation objects. Plain sums, denoised sums or their mean is again decided on
 triplets with validation queries, with W from training rows alone. The graph itself includes these triplets, one in
@@ -44,13 +44,13 @@ class Choice(NamedTuple):
 
     alpha: float
     denoise_weight: float
-    """Weight of the denoised ``E[qp']``; the plain one has the rest."""
+    """Weight of the denoised ``E[qp']``; the raw one has the rest."""
 
 
 def choose(state: State, alpha: float | None, denoise: bool) -> Choice:
     """Choose on validation sums: alpha if it is None, and with `denoise` the weight of the denoised sum.
 
-    Without training or validation triplets, alpha is the mean square of a feature and the sum the plain one.
+    Without training or validation triplets, alpha is the mean square of a feature and the sum the raw one.
     """
     if alpha is not None and not denoise:
         return Choice(alpha, 0.0)
@@ -63,8 +63,8 @@ def choose(state: State, alpha: float | None, denoise: bool) -> Choice:
     squares_q, squares_p = _squares_along(U, state["validation_qq"]), _squares_along(V, state["validation_pp"])
     margins = _Margins(a, b, U.T @ state["validation_qp"] @ V, squares_q, squares_p)
     alphas = [alpha] if alpha is not None else (_ALPHAS * scale).tolist()
-    plain = U.T @ (state["train_qp"] / n_train) @ V
-    best = margins.best_alpha(plain, alphas, otherwise=scale)
+    raw = U.T @ (state["train_qp"] / n_train) @ V
+    best = margins.best_alpha(raw, alphas, otherwise=scale)
     if not denoise:
         return Choice(best, 0.0)
     graph_squares_p = _squares_along(V, state["validation_denoised_pp"])
@@ -72,7 +72,7 @@ def choose(state: State, alpha: float | None, denoise: bool) -> Choice:
     denoised = U.T @ _of_train(state) @ V
     best_denoised = graph_margins.best_alpha(denoised, alphas, otherwise=best)
     choices = [Choice(best ** (1 - weight) * best_denoised**weight, weight) for weight in _DENOISE_WEIGHTS]
-    scores = np.array([margins.score((1 - weight) * plain + weight * denoised, alpha) for alpha, weight in choices])
+    scores = np.array([margins.score((1 - weight) * raw + weight * denoised, alpha) for alpha, weight in choices])
     # The standard error of the score of n triplets is about 1 / sqrt(n): smaller gains than half of it do not count.
     if np.isfinite(scores[0]):
         scores[0] += abs(scores[0]) * 0.5 / np.sqrt(max(n_validation, 1.0))
@@ -127,7 +127,7 @@ class Solution:
 
     @property
     def qp(self) -> Array:
-        """``E[qp']`` times the sum of weights: the plain sum, the denoised one, or their mean."""
+        """``E[qp']`` times the sum of weights: the raw sum, the denoised one, or their mean."""
         weight, qp = self.choice.denoise_weight, self.state["qp"]
         return (1 - weight) * qp + weight * self.state["denoised_qp"] if weight > 0 else qp
 

@@ -19,7 +19,7 @@ grow fast above it: a block of random vectors is multiplied by K a few times, or
 2006).
 
 With few triplets no component, or only some, exceed the noise level, and the rest is lost. Denoised sums must therefore
-be compared with the plain sums (`solution` does).
+be compared with the raw sums (`solution` does).
 
 The components score every query with every object, compared or not. So sums over training rows only, and over
 validation rows only, exist as they do for labels.
@@ -53,7 +53,7 @@ _LARGEST_IN_SINGLE = 1e4
 # In two rounds a component a tenth above the edge grows 300 times as much as those below.
 _MIN_ROUNDS, _MAX_ROUNDS = 2, 6
 
-# Denoised sums by their names in the state of a model, and the plain sums that replace them without signal.
+# Denoised sums by their names in the state of a model, and the raw sums that replace them without signal.
 DENOISED = {
     "denoised_qp": "qp",
     "train_denoised_qp": "train_qp",
@@ -138,10 +138,10 @@ def graph_of(block: Block, hashes: NDArray[np.uint64]) -> Graph:
     )
 
 
-def denoised_sums(plain: dict[str, Array], block: Block, graph: Graph | None) -> dict[str, Array]:
-    """Return the sums of `DENOISED` computed from the graph; the plain ones without graph or signal."""
+def denoised_sums(raw: dict[str, Array], block: Block, graph: Graph | None) -> dict[str, Array]:
+    """Return the sums of `DENOISED` computed from the graph; the raw ones without graph or signal."""
     if graph is None or not graph.has_signal:
-        return {name: plain[other].copy() for name, other in DENOISED.items()}
+        return {name: raw[other].copy() for name, other in DENOISED.items()}
     queries, objects = graph.validation_queries, graph.validation_objects
     everything = slice(None)
     return {

@@ -204,7 +204,7 @@ class TouchedCells(dict[str, Array]):
     def learn(self, block: Block, dense_kernel: Any, touched_kernel: Callable[..., int], *settings: Any) -> int:
         """Run `touched_kernel` over a block of triplets, growing the tables; return the number learned."""
         self.version = new_version()
-        done, room = 0, _Room(self.dtype, len(self.names))
+        done, workspace = 0, _Workspace(self.dtype, len(self.names))
         while True:
             rest = block._replace(
                 triplets=block.triplets[done:],
@@ -212,11 +212,11 @@ class TouchedCells(dict[str, Array]):
                 record=None if block.record is None else block.record[done:],
             )
             names = ("rows", "columns", "room", "counts", "start", *self.names)
-            done += touched_kernel(*rest, *(self[name] for name in names), *settings, *room)
-            if room.needs[touched.NEEDS_SLOTS]:
-                _make_room(self, self.names, int(room.needs[touched.NEEDS_SLOTS]))
-                room.needs[touched.NEEDS_SLOTS] = 0
-            elif not room.grow():
+            done += touched_kernel(*rest, *(self[name] for name in names), *settings, *workspace)
+            if workspace.needs[touched.NEEDS_SLOTS]:
+                _make_room(self, self.names, int(workspace.needs[touched.NEEDS_SLOTS]))
+                workspace.needs[touched.NEEDS_SLOTS] = 0
+            elif not workspace.grow():
                 return done
 
     def array(self, name: str) -> sparse.csr_array:
@@ -273,13 +273,13 @@ class TouchedCells(dict[str, Array]):
         """Return forms with one matrix; `untouched` are the values of cells on and off the diagonal."""
         A = self[name]
         out = np.empty(len(numbers), dtype=A.dtype)
-        done, room, tables = 0, _Room(A.dtype, 1), (self["rows"], self["columns"])
+        done, workspace, tables = 0, _Workspace(A.dtype, 1), (self["rows"], self["columns"])
         while True:
             done += touched.forms(
                 queries, objects, numbers[done:], *tables, A, *untouched, squared,
-                out[done:], len(self.names) > 1, *room,
+                out[done:], len(self.names) > 1, *workspace,
             )  # fmt: skip
-            if not room.grow():
+            if not workspace.grow():
                 return out
 
     def with_variances(self, change: Callable[[Array], Array]) -> TouchedCells:
@@ -341,7 +341,7 @@ def touched_shapes(arrays: dict[str, Array], names: tuple[str, ...], m: int) -> 
     return {**dict.fromkeys((*names, "columns"), cells), "indptr": (m + 1,), "start": (1,), "counts": (3,)}
 
 
-class _Room:
+class _Workspace:
     """Memory for the cells of one triplet, and the kernel's requests for more; passed to it with a star."""
 
     def __init__(self, dtype: np.dtype[Any], n_matrices: int) -> None:
@@ -353,7 +353,7 @@ class _Room:
         return iter((self.slots, self.cells, self.needs))
 
     def grow(self) -> bool:
-        """Make room for a block that was too large; return whether there was one."""
+        """Allocate memory for a block that was too large; return whether there was one."""
         size = int(self.needs[touched.NEEDS_BLOCK])
         if size:
             n_bytes = size * (8 + len(self.cells) * self.cells.itemsize)
