@@ -45,11 +45,11 @@ def test_ten_million_updates_keep_the_covariances_positive_definite_and_symmetri
 
 @pytest.mark.parametrize("learner", [am.FactoredAROMA, am.FullAROMA])
 @pytest.mark.parametrize(("dtype", "limit"), [("float64", 1e11), ("float32", 1e6)])
-def test_scales_that_rounding_cannot_carry_are_refused_and_those_under_them_are_not(learner, dtype, limit):
+def test_scales_above_the_limit_are_refused_and_those_below_are_accepted(learner, dtype, limit):
     q, good, bad = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), np.zeros((1, 2))
     for scale in (1.01 * limit, 1e30, 1e150, 1e300):
         model = learner(dtype=dtype)
-        with pytest.raises(ValueError, match=r"too large for|the\s+most that"):
+        with pytest.raises(ValueError, match="too large for|expected at most"):
             model.learn_one(q * scale**0.5, good, bad)
         assert not hasattr(model, "_state")
         with pytest.raises(ValueError, match="sample_weight"):
@@ -220,7 +220,7 @@ def test_many_rows_just_under_the_limit_of_arow_are_not_taken_for_one_large_row(
 def test_the_scale_of_the_objects_counts_as_that_of_the_query(learner, dtype, limit):
     q, good, bad = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), np.zeros((1, 2))
     for objects in ((good * (1.01 * limit) ** 0.5, bad), (bad, good * (1.01 * limit) ** 0.5)):
-        with pytest.raises(ValueError, match=r"triplet 0: .* the most that"):
+        with pytest.raises(ValueError, match=r"triplet 0: .* expected at most"):
             learner(dtype=dtype).learn_one(q, *objects)
     told = learner(dtype=dtype).learn_one(q, good * (0.9 * limit) ** 0.5, bad)
     assert told.updated
@@ -247,15 +247,15 @@ def test_a_large_row_is_noticed_in_every_place_of_a_triplet(learner, large):
     rows = np.array([[1.0, 0.5], [0.0, 1.0], [1.0, 0.0]])
     rows[large] *= 1e6
     for P in (None, rows.copy()):
-        with pytest.raises(ValueError, match=r"triplet 1: .* the most that"):
+        with pytest.raises(ValueError, match=r"triplet 1: .* expected at most"):
             learner().fit_triplets([[0, 1, 1], [0, 1, 2]], rows, P)
 
 
 @pytest.mark.parametrize("learner", [am.FactoredAROMA, am.FullAROMA])
-def test_fit_refuses_scales_that_rounding_cannot_carry(learner):
+def test_fit_refuses_scales_above_the_limit(learner):
     X = np.eye(4)[[0, 0, 1, 1]] * 1e4  # |q|^2 |p|^2 is 2e16
     model = learner(n_triplets=10, random_state=0)
-    with pytest.raises(ValueError, match="the most that"):
+    with pytest.raises(ValueError, match="expected at most"):
         model.fit(X, [0, 0, 1, 1])
     assert not hasattr(model, "_state")
 
@@ -283,7 +283,7 @@ def test_a_variance_that_rounding_left_under_zero_is_told_as_zero(learner, names
 
 def test_a_weight_beyond_the_arithmetic_is_refused_even_for_rows_so_small_that_the_scale_is_fine():
     q = np.array([1e-60, 0.0])
-    with pytest.raises(ValueError, match=r"sample_weight / r .* is 1\.0e\+250"):
+    with pytest.raises(ValueError, match=r"sample_weight / r is 1\.0e\+250"):
         am.DiagonalAROMA().learn_one(q, q, 0 * q, sample_weight=1e250)
 
 
@@ -298,13 +298,13 @@ def test_a_huge_object_is_refused_even_beside_a_query_so_small_that_the_scale_is
 @pytest.mark.parametrize("learner", [am.FactoredAROMA, am.FullAROMA])
 def test_two_opposite_objects_count_with_the_distance_between_them(learner):
     q, p = np.array([1.0, 0.0]), np.array([0.0, (0.3e11) ** 0.5])
-    with pytest.raises(ValueError, match=r"triplet 0: .* is 1\.2e\+11, over 1e\+11"):
+    with pytest.raises(ValueError, match=r"triplet 0: .* is 1\.2e\+11, expected at most 1e\+11"):
         learner().learn_one(q, p, -p)
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("float64", 1e60), ("float32", 1e8)])
 @pytest.mark.parametrize("learner", [am.DiagonalAROMA, am.OASIS])
-def test_learners_that_carry_any_scale_still_refuse_what_could_overflow(learner, dtype, size):
+def test_learners_without_a_covariance_matrix_refuse_scales_that_could_overflow(learner, dtype, size):
     q = np.array([size, 0.0])
-    with pytest.raises(ValueError, match=r"triplet 0: .* the most that"):
+    with pytest.raises(ValueError, match=r"triplet 0: .* expected at most"):
         learner(dtype=dtype, init="zero").learn_one(q, q, -q)

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._utils.indices import check_pairs, check_triplets
-from .._utils.rows import Matrix, MatrixLike, as_matrix, check_structure, feature_names, read_all
+from .._utils.rows import Matrix, MatrixLike, ReadRows, as_matrix, check_structure, feature_names, read_all
 from .._utils.versions import new_version
 from ..evaluation.retrieval import evaluate_retrieval
 from ..io.container import write_model
@@ -341,19 +341,24 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return X
 
     def _check_labelled(self, X: MatrixLike, y: ArrayLike) -> tuple[Matrix, NDArray[Any]]:
-        """Check the arguments of `fit`: at least two rows, converted to float64, and their labels."""
-        check_structure(X, "X")
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        """Check the arguments of `fit` of a baseline: rows, converted to float64, and labels of classes."""
+        X, rows, y = self._read_labelled(X, y, np.float64)
         check_classification_targets(y)
-        if X.shape[0] < 2:
-            raise ValueError(f"X must have at least two rows to compare, got n_samples = {X.shape[0]}")
-        if (square := read_all(X, "X").largest_square) > LARGEST_SQUARE_IN_FIT:
+        if (square := rows.largest_square) > LARGEST_SQUARE_IN_FIT:
             raise ValueError(
                 f"X has a row with |x|^2 = {square:.1e}, over {LARGEST_SQUARE_IN_FIT:.0e}, too large to learn from"
             )
         self.n_object_features_in_ = X.shape[1]
         self._reset_fit_attributes()
-        return X, np.asarray(y)
+        return X, y
+
+    def _read_labelled(self, X: MatrixLike, y: ArrayLike, dtype: Any) -> tuple[Matrix, ReadRows, NDArray[Any]]:
+        """Check and read the arguments of `fit`: at least two rows, and their labels."""
+        check_structure(X, "X")
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=dtype)
+        if X.shape[0] < 2:
+            raise ValueError(f"X must have at least two rows to compare, got n_samples = {X.shape[0]}")
+        return X, read_all(X, "X"), np.asarray(y)
 
     def _check_both(self, Q: Any, P: Any) -> tuple[Matrix, Matrix]:
         self._check_is_fitted()

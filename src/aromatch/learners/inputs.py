@@ -1,4 +1,4 @@
-"""Inputs of the learners: blocks of triplets for the kernels, and limits of what the arithmetic can carry."""
+"""Inputs of the learners: blocks of triplets for the kernels, and limits of the arithmetic."""
 
 from typing import Any, NamedTuple, TypeAlias
 
@@ -9,31 +9,55 @@ from .._utils import checks
 from .._utils.chunks import chunks
 from .._utils.indices import check_triplets, read_both
 from .._utils.rows import Matrix
-from ..kernels.rows import RowView
+from ..kernels.moments import add_sums
+from ..kernels.rows import RowView, squared_scales
 
 
 class Block(NamedTuple):
-    """Triplets for a kernel to learn in order."""
+    """Triplets that a kernel learns in order; its fields are the first arguments of the kernel.
+
+    Rows are checked: finite, canonical if sparse, and with valid indices. `dense_triplets` returns them as arrays.
+    """
 
     queries: RowView
     preferred: RowView
     others: RowView
+    """The same object as `preferred`, except for the single rows of `learn_one`."""
     triplets: NDArray[np.int64]
-    """Row indices into the three."""
+    """Row indices into the three, of shape (N, 3)."""
     weights: NDArray[np.float64] | None
+    """Weight of each triplet, at least 0; None is bit-identical to weights of 1."""
     record: NDArray[np.float64] | None = None
-    """Output of margin, variance and whether there was an update, for each triplet."""
+    """Output of shape (N, 3): margin and its variance before the update (0 without a distribution), and 1 if there was
+    an update. None if not needed."""
 
 
-class Judged(NamedTuple):
+class ReadTriplets(NamedTuple):
     """Checked triplets and the rows that they select."""
 
     numbers: NDArray[np.int64]
     """Row indices into the given matrices."""
     block: Block
     """The same for a kernel."""
-    largest_square: float
-    """Largest ``|x|^2`` of all rows."""
+    query_square: float
+    object_square: float
+    """Largest ``|x|^2`` of the queries and of the objects."""
+
+    @property
+    def largest_square(self) -> float:
+        """Largest ``|x|^2`` of all rows."""
+        return max(self.query_square, self.object_square)
+
+
+class Limits(NamedTuple):
+    """What the arithmetic of a learner can represent, and its words for error messages."""
+
+    precision: np.dtype[Any]
+    largest_scale: float
+    """Largest ``|q|^2 |p|^2 / noise``."""
+    learner: str
+    strength: str
+    """The formula of weight over noise in terms of the parameters."""
 
 
 Precision: TypeAlias = np.dtype[Any]
@@ -53,13 +77,53 @@ def check_width(X: Matrix, name: str, width: int) -> None:
         raise ValueError(f"{name} has {X.shape[1]} features, but the model was fitted on {width}")
 
 
-def read_triplets(triplets: ArrayLike, Q: Matrix, P: Matrix, sample_weight: ArrayLike | None) -> Judged:
+def read_triplets(triplets: ArrayLike, Q: Matrix, P: Matrix, sample_weight: ArrayLike | None) -> ReadTriplets:
     """Check triplets and their weights, and read their rows."""
     numbers = check_triplets(triplets, Q, P)
     weights = checks.check_weights(sample_weight, len(numbers))
     rows = read_both(Q, P, numbers)
     block = Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights)
-    return Judged(numbers, block, max(rows.query_square, rows.object_square))
+    return ReadTriplets(numbers, block, rows.query_square, rows.object_square)
+
+
+def check_scale(block: Block, query_square: float, object_square: float, noise: float, limits: Limits) -> None:
+    """Refuse rows so large, or a noise so small, that rounding would break the model.
+
+    The largest squares of all rows give a bound. Only if it exceeds the limit are triplets measured.
+    """
+    precision, largest_scale, learner, strength = limits
+    largest, weights = LARGEST[precision], block.weights
+    heaviest = 1.0 if weights is None or not len(weights) else float(weights.max())
+    if heaviest / noise > largest:
+        raise ValueError(f"{strength} is {heaviest / noise:.1e}, expected at most {largest:.0e} in {precision}")
+    if max(query_square, object_square) > largest:
+        raise ValueError(f"a row has |x|^2 = {max(query_square, object_square):.1e}, too large for dtype {precision}")
+    if 4 * query_square * object_square * heaviest / noise <= largest_scale:
+        return
+    scales = np.empty(len(block.triplets))
+    squared_scales(*block[:4], scales)
+    if weights is not None:
+        scales *= weights
+    at = int(np.argmax(scales))
+    if scales[at] / noise > largest_scale:
+        raise ValueError(
+            f"triplet {at}: |q|^2 |p_pos - p_neg|^2 {strength} is {scales[at] / noise:.1e}, expected at most "
+            f"{largest_scale:.0e} for {learner} in {precision}; scale the rows down (unit norm is usual) or lower "
+            f"{strength}"
+        )
+
+
+def dense_rows(rows: RowView, indices: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return rows as an array in float64."""
+    out = np.zeros((len(indices), rows.shape[1]))
+    add_sums(rows, np.arange(len(indices) + 1), np.ascontiguousarray(indices), np.ones(len(indices)), out)
+    return out
+
+
+def dense_triplets(block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return q and ``p = p_pos - p_neg`` of every triplet as arrays in float64: for learners without a kernel."""
+    q, preferred, other = map(dense_rows, block[:3], block.triplets.T)
+    return q, preferred - other
 
 
 def product(X: Matrix, M: NDArray[Any]) -> NDArray[Any]:

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from math import sqrt
-from operator import is_
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._utils import checks
 from .._utils.checks import check_dtype
 from .._utils.chunks import timed_chunks
 from .._utils.indices import check_pairs, check_triplets, read_both
 from .._utils.progress import progress_bar
-from .._utils.rows import Matrix, MatrixLike, ReadRows, check_structure, read_all, read_single_row
+from .._utils.rows import Matrix, MatrixLike, read_all, read_single_row
 from ..exceptions import NumericalError
-from ..kernels.rows import RowView, squared_scales
+from ..kernels.rows import RowView
 from ..triplets import stream_from_labels
-from .base import FIT_ATTRIBUTES, Similarity
+from .base import Similarity
 from .contributions import Contributions, cells_of, nonzero_values
-from .embedding.triplet_embedding import TripletEmbedding, project
-from .inputs import LARGEST, Block, check_width
+from .inputs import FLOAT64, LARGEST, Block, Limits, check_scale, check_width, read_triplets
 from .online import pending
 from .online.cells import Cells, DenseCells, TouchedCells, check_touched
 from .online.initial import initial_scale
+from .readiness import Readiness
+
+if TYPE_CHECKING:
+    from .embedding.triplet_embedding import TripletEmbedding
 
 _TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
 
@@ -46,41 +47,52 @@ class Update(NamedTuple):
     """Whether the model changed."""
 
 
-class _Readiness(NamedTuple):
-    """Results of the checks of a model, valid while its state and its parameters are the same objects."""
-
-    state: dict[str, NDArray[Any]]
-    params: list[Any]
-    r: float
-    m: int
-    n: int
-    precision: np.dtype[Any]
-    largest_scale: float
-    learner: str
-    has_std: bool
-
-
 class TripletLearner(Similarity):
     """Base class of learners of a bilinear score ``q'Wp`` from triplets.
 
-    The state is a `DenseCells` or a `TouchedCells`. A subclass defines three hooks: `_check_params`, `_first_state`
-    (the state before the first triplet) and `_learn` (run a kernel over a block of triplets), and `_shapes` for files.
-    A learner with a distribution adds `_variances`, `_spread` and `_cell_variances`, and `_decayed` for `decay`.
+    A learner defines the first four hooks. The others have defaults for a state that is a `DenseCells` or a
+    `TouchedCells`, or add methods by their presence.
+
+    ===================== ============================ ==============================================================
+    hook                  default                      override
+    ===================== ============================ ==============================================================
+    `_check_params`       none                         always: check the parameters, return the noise
+    `_first_state`        none                         always: the state before the first triplet
+    `_learn`              none                         always: learn a block of triplets
+    `_shapes`             no arrays                    always: names and shapes of the arrays, in the kernel's order
+    `_shapes_in_file`     `_shapes`                    if the shapes depend on the data, as those of touched cells do
+    `_stores_touched`     False                        for a parameter `cells`
+    `_initial`            parameter `init`, or "zero"  if `init` has a value that depends on the data
+    `_variances`          absent                       adds `pair_std`, `margin_std` and the std of `learn_one`
+    `_spread`             absent                       adds `similarity_std` and `sample_transform`
+    `_cell_variances`     absent                       adds the stds of `explain_pair`
+    `_mean_variance`      absent                       adds the mean variance of a cell to the report of `info`
+    `_decayed`            absent                       adds `decay`: return the state with less confidence
+    `_failure`, `_remedy` covariance without variance  if the kernel stops for another reason
+    `_largest_scale`      range of the precision       if rounding sets a lower limit to ``|q|^2 |p|^2 / noise``
+    `_strength`           "sample_weight / r"          if the noise is not a parameter r
+    ===================== ============================ ==============================================================
+
+    `_stores_touched`, `_initial`, `_weights`, `_folded`, `_grown`, `_to_file` and `_from_file` assume cells. A learner
+    with another state overrides `_weights`, `_precision` and the last three, as `MomentAROMA` does.
+
+    The inherited `fit` needs the parameters `n_triplets` and `random_state`. A parameter `dtype` is optional.
     """
 
     verbose: bool
     n_features_in_: int
     n_object_features_in_: int
 
-    # Parameters that not every learner has, with the value for those that have not.
-    init: Any = "zero"
-    n_triplets: int = 0
-    dtype: Any = "float64"
-    cells: str = "dense"
-    random_state: Any = None
+    # Parameters that not every learner has.
+    n_triplets: int
+    cells: str
+    random_state: Any
 
     _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST
-    """Largest ``|q|^2 |p|^2 / r`` that the updates of the learner can handle."""
+    """Largest ``|q|^2 |p|^2 / noise`` that the updates of the learner can represent."""
+
+    _strength: ClassVar[str] = "sample_weight / r"
+    """The formula of weight over noise in error messages."""
 
     _failure: ClassVar[str] = "rounding has used up the covariance, no variance is left to learn with"
     _remedy: ClassVar[str] = "Use a larger r, rows of unit norm or float64"
@@ -89,7 +101,12 @@ class TripletLearner(Similarity):
     # -- hooks --------------------------------------------------------------------------------------------
 
     def _check_params(self) -> float:
-        """Check the parameters; return r, or what takes its place in the scale ``|q|^2 |p|^2 / r``."""
+        """Check the parameters; return the noise.
+
+        The noise is the variance r of a margin around ``q'Wp``. A triplet of weight w is learned with ``noise / w``;
+        the scale of its update is ``|q|^2 |p|^2 w / noise``. It is ``1 / C`` for a learner with a step size C, and 1
+        for a closed form.
+        """
         raise NotImplementedError
 
     def _first_state(self, m: int, n: int, init: Any) -> dict[str, NDArray[Any]]:
@@ -97,7 +114,19 @@ class TripletLearner(Similarity):
         raise NotImplementedError
 
     def _learn(self, block: Block) -> int:
-        """Learn a block in place; return the number learned, which is less if the kernel stopped."""
+        """Learn the triplets of a block in order and in place; return the number learned.
+
+        The number is less than that of the block if triplet number so many cannot be learned; the state is that before
+        this triplet. Every implementation satisfies the following, which the contract tests check:
+
+        - The state has an array `counts` of int64: triplets seen, updates, mistakes and, with pending terms, their
+          number. A closed form has the first two.
+        - A margin of at most 0 before the update is a mistake, so a tie is one.
+        - A triplet whose query or object difference is zero is counted and does not update.
+        - A triplet of weight 0 is counted and changes nothing else. Weights of 1 are bit-identical to no weights.
+        - If `block.record` is not None, it receives margin, variance and update of every triplet.
+        - Results do not depend on how triplets are divided into blocks: bit-identical online, up to rounding for sums.
+        """
         raise NotImplementedError
 
     def _stores_touched(self, m: int, n: int) -> bool:
@@ -105,8 +134,8 @@ class TripletLearner(Similarity):
         return False
 
     def _initial(self) -> Any:
-        """Return the `init` in use."""
-        return self.init
+        """Return the initial W in the form of the parameter `init`."""
+        return getattr(self, "init", "zero")
 
     @property
     def _weights(self) -> Cells:
@@ -122,16 +151,17 @@ class TripletLearner(Similarity):
         A triplet is a random row, a random other row with the same label and a random row with another label.
         """
         with self._unchanged_on_error() as begin:
-            r = self._check_common_params()
-            (view, _, square), y = self._read_labelled(X, y)
+            noise = self._check_common_params()
+            _, (view, _, square), y = self._read_labelled(X, y, [np.float64, np.float32])
             stream = stream_from_labels(y, self.n_triplets, self.random_state)
             self.__dict__.pop("_state", None)
             self._begin(view.shape[1], view.shape[1])
             begin()
+            limits = self._limits()
             with self._bar(self.n_triplets) as advance:
                 for triplets in stream:
                     block = Block(view, view, view, triplets, None)
-                    self._check_scale(block, square, square, r)
+                    check_scale(block, square, square, noise, limits)
                     self._learn_in_chunks(block, advance, "the model is unchanged", self.n_triplets_seen_)
         return self
 
@@ -179,18 +209,15 @@ class TripletLearner(Similarity):
             queries, objects = self._check_matrices(Q, P)
             if not hasattr(self, "_state"):
                 self._record_names(Q, P)
-            r = self._check_common_params()
+            noise, limits = self._check_common_params(), self._limits()
             self._check_unchanged(queries, objects)
-            numbers = check_triplets(triplets, queries, objects)
-            weights = checks.check_weights(sample_weight, len(numbers))
-            rows = read_both(queries, objects, numbers)
-            block = Block(rows.queries, rows.objects, rows.objects, rows.numbers, weights)
+            read = read_triplets(triplets, queries, objects, sample_weight)
+            check_scale(read.block, read.query_square, read.object_square, noise, limits)
             self._begin(queries.shape[1], objects.shape[1], one_space=objects is queries)
-            self._check_scale(block, rows.query_square, rows.object_square, r)
             begin()
-            with self._bar(len(numbers)) as advance:
+            with self._bar(len(read.numbers)) as advance:
                 kept = "the model is unchanged" if starts else "the triplets before it are learned"
-                self._learn_in_chunks(block, advance, kept)
+                self._learn_in_chunks(read.block, advance, kept)
         return self
 
     def learn_one(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, *, sample_weight: float = 1.0) -> Update:
@@ -209,8 +236,8 @@ class TripletLearner(Similarity):
             return self._learn_one(q, p_pos, p_neg, sample_weight)
 
     def _learn_one(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, sample_weight: float) -> Update:
-        ready = self._readiness()
-        r = self._check_common_params() if ready is None else ready.r
+        ready = Readiness.of(self)
+        noise = self._check_common_params() if ready is None else ready.noise
         query, query_square = read_single_row(q, "q")
         good, good_square = read_single_row(p_pos, "p_pos")
         bad, bad_square = read_single_row(p_neg, "p_neg")
@@ -221,11 +248,10 @@ class TripletLearner(Similarity):
         if ready is None or m != ready.m or n != ready.n:
             self._check_unchanged(query, good, "q", "p_pos")
             self._begin(m, n, one_space=m == n)
-            ready = self._become_ready(r)
+            ready = self._ready = Readiness.new(self, noise, self._limits())
         weights, record = None if weight == 1 else np.array([weight]), np.zeros((1, 3))
         block = Block(query, good, bad, _TRIPLET_ZERO, weights, record)
-        squares = query_square, max(good_square, bad_square)
-        check_scale(block, *squares, r, ready.precision, ready.largest_scale, ready.learner)
+        check_scale(block, query_square, max(good_square, bad_square), noise, ready.limits)
         unit, learned = self._unit_of_margins, self._learned_so_far  # of the model that predicts
         if self._learn(block) == 0:
             raise NumericalError(f"triplet 0: {self._failure}; the model is unchanged. {self._remedy}")
@@ -384,6 +410,8 @@ class TripletLearner(Similarity):
         >>> (embedding.transform(X) * np.sign(embedding.components_[0, 0])).round(1).ravel()
         array([ 0.8,  0.8, -0.6, -0.6])
         """
+        from .embedding.triplet_embedding import project  # it imports learners
+
         return project(self, n_components, symmetric)
 
     @available_if(lambda self: hasattr(self, "_variances"))
@@ -445,24 +473,21 @@ class TripletLearner(Similarity):
         check_is_fitted(self)
         return self._state["counts"]
 
-    def _read_labelled(self, X: MatrixLike, y: ArrayLike) -> tuple[ReadRows, NDArray[Any]]:
-        """Read the arguments of `fit`: at least two rows, and their labels."""
-        check_structure(X, "X")
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None)
-        if X.shape[0] < 2:
-            raise ValueError(f"X must have at least two rows to compare, got n_samples = {X.shape[0]}")
-        return read_all(X, "X"), np.asarray(y)
-
     def _bar(self, total: int) -> Any:
         return progress_bar(type(self).__name__, total, enabled=self.verbose)
 
     def _check_common_params(self) -> float:
         """Check all parameters; return the result of `_check_params`."""
-        r = self._check_params()
-        checks.check_integer(self.n_triplets, "n_triplets", at_least=0)
-        check_dtype(self.dtype)
+        noise = self._check_params()
+        if hasattr(self, "n_triplets"):
+            checks.check_integer(self.n_triplets, "n_triplets", at_least=0)
+        self._check_dtype()
         checks.check_flag(self.verbose, "verbose")
-        return r
+        return noise
+
+    def _check_dtype(self) -> np.dtype[Any]:
+        """Return the precision that the parameters ask for: float64 without a parameter `dtype`."""
+        return check_dtype(getattr(self, "dtype", FLOAT64))
 
     def _check_unchanged(self, Q: Matrix | RowView, P: Matrix | RowView, q_name: str = "Q", p_name: str = "P") -> None:
         """Check that rows and parameters fit the state, if there is one."""
@@ -474,11 +499,11 @@ class TripletLearner(Similarity):
         self._check_cells_unchanged()
 
     def _check_dtype_unchanged(self) -> None:
-        if self._precision != check_dtype(self.dtype):
-            raise ValueError(f"dtype must stay {self._precision.name!r} after the first triplet, got {self.dtype!r}")
+        if self._precision != (given := self._check_dtype()):
+            raise ValueError(f"dtype must stay {self._precision.name!r} after the first triplet, got {given.name!r}")
 
     def _check_cells_unchanged(self) -> None:
-        is_touched = isinstance(self._state, TouchedCells)
+        is_touched = getattr(self._state, "is_touched", False)
         if is_touched != self._stores_touched(self.n_features_in_, self.n_object_features_in_):
             stored = "touched" if is_touched else "dense"
             raise ValueError(f"cells must stay {stored!r} after the first triplet, got {self.cells!r}")
@@ -490,44 +515,19 @@ class TripletLearner(Similarity):
                 if not array.flags.writeable:  # mapped from a file, as joblib does for its workers
                     self._state[name] = array.copy()
             return
-        for name in FIT_ATTRIBUTES:
-            self.__dict__.pop(name, None)
+        self._reset_fit_attributes()
         self._one_space = one_space
         self._state = self._first_state(m, n, self._initial())
         self.n_features_in_ = m
         self.n_object_features_in_ = n
 
-    def _readiness(self) -> _Readiness | None:
-        """Return the results of earlier checks; None if the state or a parameter is another object."""
-        own = self.__dict__
-        ready: _Readiness | None = own.get("_ready")
-        if ready is None or own.get("_state") is not ready.state:
-            return None
-        # Identity is quick and enough: what was checked is still valid, and arrays are not compared.
-        return ready if all(map(is_, ready.params, map(own.get, self._param_names()))) else None
-
-    def _become_ready(self, r: float) -> _Readiness:
-        """Keep the results of the checks for the next call of `learn_one`."""
-        params = [getattr(self, name) for name in self._param_names()]
-        precision, width, other_width = self._precision, self.n_features_in_, self.n_object_features_in_
-        largest, learner, has_std = self._largest_scale[precision], type(self).__name__, hasattr(self, "_variances")
-        sizes = width, other_width, precision, largest
-        self._ready = _Readiness(self._state, params, r, *sizes, learner, has_std)
-        return self._ready
-
-    @classmethod
-    @cache
-    def _param_names(cls) -> tuple[str, ...]:
-        return tuple(cls._get_param_names())
-
     def __getstate__(self) -> dict[str, Any]:
         # A copy of the model checks again: its arrays may be read-only.
         return {name: value for name, value in super().__getstate__().items() if name != "_ready"}
 
-    def _check_scale(self, block: Block, query_square: float, object_square: float, r: float) -> None:
-        precision = check_dtype(self.dtype)  # that of the state, by `_check_unchanged`
-        limit = self._largest_scale[precision]
-        check_scale(block, query_square, object_square, r, precision, limit, type(self).__name__)
+    def _limits(self) -> Limits:
+        precision = self._check_dtype()
+        return Limits(precision, self._largest_scale[precision], type(self).__name__, self._strength)
 
     def _learn_in_chunks(self, block: Block, advance: Callable[[int], None], kept: str, first: int = 0) -> None:
         for chunk in timed_chunks(len(block.triplets)):
@@ -548,8 +548,8 @@ class TripletLearner(Similarity):
         expected = {"counts": np.dtype(np.int64), "indptr": np.dtype(np.int64), "columns": np.dtype(np.int32)}
         expected["pending_steps"] = np.dtype(np.float64)
         for name, array in state.items():
-            if array.dtype != expected.get(name, check_dtype(self.dtype)):
-                raise ValueError(f"the dtype of {name} is {array.dtype}, but the dtype of the model is {self.dtype}")
+            if array.dtype != (dtype := expected.get(name, self._check_dtype())):
+                raise ValueError(f"the dtype of {name} is {array.dtype}, expected {dtype}")
             if not np.isfinite(array).all():
                 raise ValueError(f"{name} of the model contains NaN or infinity")
         if (state["counts"] < 0).any():
@@ -602,40 +602,3 @@ class TripletLearner(Similarity):
 def _roots(variances: NDArray[Any]) -> NDArray[Any]:
     """Return square roots; a variance that rounding left just under zero counts as zero."""
     return np.asarray(np.sqrt(np.maximum(variances, 0)))
-
-
-def check_scale(
-    block: Block,
-    query_square: float,
-    object_square: float,
-    r: float,
-    precision: np.dtype[Any],
-    most: float,
-    learner: str,
-) -> None:
-    """Refuse rows so large, or r so small, that rounding would break the model.
-
-    The largest squares of all rows give a bound; only when it is over the limit are triplets measured. `most`
-    is the largest ``|q|^2 |p|^2 / r`` that this learner carries.
-    """
-    largest, weights = LARGEST[precision], block.weights
-    heaviest = 1.0 if weights is None or not len(weights) else float(weights.max())
-    if heaviest / r > largest:
-        raise ValueError(
-            f"sample_weight / r (of OASIS, sample_weight * C) is {heaviest / r:.1e}, over {largest:.0e}, "
-            f"too much for {precision}"
-        )
-    if max(query_square, object_square) > largest:
-        raise ValueError(f"a row has |x|^2 = {max(query_square, object_square):.1e}, too large for dtype {precision}")
-    if 4 * query_square * object_square * heaviest / r <= most:
-        return
-    scales = np.empty(len(block.triplets))
-    squared_scales(*block[:4], scales)
-    if weights is not None:
-        scales *= weights
-    at = int(np.argmax(scales))
-    if scales[at] / r > most:
-        raise ValueError(
-            f"triplet {at}: |q|^2 |p_pos - p_neg|^2 sample_weight / r is {scales[at] / r:.1e}, over {most:.0e}, the "
-            f"most that {learner} carries in {precision}; scale the rows down (unit norm is usual) or raise r"
-        )

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ..io.loading import load
 from .bundle import TrainedModel
@@ -68,7 +67,7 @@ def info(path: str) -> InfoReport:
         n_triplets=getattr(model, "n_triplets_seen_", None),
         n_updates=getattr(model, "n_updates_", None),
         n_mistakes=getattr(model, "n_mistakes_", None),
-        mean_variance=_mean_variance(model),
+        mean_variance=model._mean_variance() if hasattr(model, "_mean_variance") else None,
         n_predicted=n_predicted,
         share_correct=share_correct,
         has_std=hasattr(model, "similarity_std"),
@@ -94,18 +93,3 @@ def _predictions(model: Any) -> tuple[int, float | None]:
         return 0, None
     margins = found.predictions()[0]
     return int(found.n_predictions), float(np.mean(np.where(margins == 0, 0.5, margins > 0)))
-
-
-def _mean_variance(model: Any) -> float | None:
-    """Return the mean variance of a cell of W, from its diagonal or Kronecker-factored covariance.
-
-    Closed forms have no variance of 1 to start from: their covariance has another unit.
-    """
-    if hasattr(model, "Lambda_") and hasattr(model, "init"):
-        return float(np.diagonal(model.Lambda_).mean() * np.diagonal(model.Omega_).mean())
-    variances = getattr(model, "Sigma_", None)
-    if variances is None or variances.shape != model.W_.shape:
-        return None
-    if sparse.issparse(variances):  # cells that are not stored have variance 1
-        return 1 - float(variances.nnz - variances.data.sum()) / float(np.prod(variances.shape))
-    return float(variances.mean(dtype=np.float64))

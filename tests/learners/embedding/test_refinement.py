@@ -11,7 +11,7 @@ import aromatch as am
 from aromatch.learners.embedding import refinement, training_set
 from aromatch.learners.embedding.projection import moment_map, psd_factor
 from aromatch.learners.embedding.refinement import Batch, Settings, loss_and_gradient
-from aromatch.learners.embedding.training_set import ScaledSet, Side, TrainingSet, ValidationSet
+from aromatch.learners.embedding.training_set import ScaledSet, Side, TripletData, ValidationSet
 from grouped_rows import groups, quality
 
 # Groups whose rows spread more along some features than along others, and nearer to some groups than to others.
@@ -75,7 +75,7 @@ def test_queries_without_positives_are_ignored():
 
 
 def training_of(X, triplets, P=None, sample_weight=None):
-    return TrainingSet.read(triplets, X, X if P is None else P, sample_weight)
+    return TripletData.read(triplets, X, X if P is None else P, sample_weight)
 
 
 def refine(training, maps=None, seed=0, settings=refinement._DEFAULT):

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 import aromatch as am
 from aromatch.exceptions import NoSignalError
 from aromatch.learners.embedding import spectral
-from aromatch.learners.embedding.training_set import TrainingSet
+from aromatch.learners.embedding.training_set import TripletData
 from grouped_rows import NOISY, groups, quality
 
 GROUPS = {"n_rows": 500, "n_groups": 10, "width": 30, "spread": 0.6, "decay": 15}
@@ -22,7 +22,7 @@ def judged(n=6_000, **settings):
 
 def maps(triplets, X, P=None, alpha=None, n_components=128, sample_weight=None):
     """The map of all rows and that of the training rows, before refinement."""
-    training = TrainingSet.read(triplets, X, X if P is None else P, sample_weight)
+    training = TripletData.read(triplets, X, X if P is None else P, sample_weight)
     return spectral.spectral_map(training, n_components, alpha)
 
 
@@ -32,7 +32,7 @@ def fitted(triplets, X, **settings):
 
 def targets(X, triplets, P=None):
     """The informative rows, their directions minus the mean, and which are validation rows."""
-    training = TrainingSet.read(triplets, X, X if P is None else P, None)
+    training = TripletData.read(triplets, X, X if P is None else P, None)
     graph = training.graph
     sides = [(X, graph.query_rows, graph.validation_queries, graph.directions()[0])]
     if P is not None:

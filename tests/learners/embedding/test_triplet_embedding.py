@@ -76,7 +76,7 @@ def test_where_groups_are_unrelated_to_the_rows_auto_is_no_worse_than_the_cosine
 def test_validation_scores_are_geometric_means_of_reciprocal_ranks():
     X, triplets, *_ = judged(5_000, **GROUPS)
     model = fitted("auto", triplets, X)
-    training = training_set.TrainingSet.read(triplets, X, X, None)
+    training = training_set.TripletData.read(triplets, X, X, None)
     validation = training_set.ValidationSet.of(training.scaled())
     expected = np.exp(-np.mean(validation.log_ranks(None, 1.0)))
     assert model.validation_scores_["cosine"] == pytest.approx(expected)

@@ -12,7 +12,7 @@ from grouped_rows import NOISY, groups, quality
 
 
 def validation_rows(view, indices):
-    return sums.is_validation(sums.row_hashes(view, indices))
+    return sums.is_validation(sums.value_hashes(view, indices))
 
 
 # -- validation rows -------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def by_dense_matrices(Q, P, triplets, weights, symmetric, factor=1.0):
     U, values, V = np.linalg.svd(scaled, full_matrices=False)
     kept = values > factor * edge
     K_hat = roots[0][:, np.newaxis] * ((U[:, kept] * values[kept]) @ V[kept]) * roots[1]
-    new_query, new = (sums.is_validation(sums.row_hashes(RowView.of_dense(X), np.arange(len(X)))) for X in (Q, P))
+    new_query, new = (sums.is_validation(sums.value_hashes(RowView.of_dense(X), np.arange(len(X)))) for X in (Q, P))
     centred = P[new] - np.average(P[new], axis=0, weights=degrees[1][new])
     return (
         Q.T @ K_hat @ P,

@@ -25,7 +25,7 @@ from ..._utils import checks
 from ..moment import sums
 from ..moment.solution import Solution, feature_square
 from ..moment.triplet_graph import denoised_sums
-from .training_set import TrainingSet
+from .training_set import TripletData
 
 Array = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 _N_MATRICES = 16
 
 
-def moment_map(training: TrainingSet, n_components: int, alpha: float | None) -> tuple[Array, Array | None] | None:
+def moment_map(training: TripletData, n_components: int, alpha: float | None) -> tuple[Array, Array | None] | None:
     """Return the PSD factor of W of `MomentAROMA` with denoised sums, and that of its training rows.
 
     `alpha` is in units of the mean square of a feature; None chooses it on validation rows. The result is None without

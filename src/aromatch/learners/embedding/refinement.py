@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from ..._utils.progress import progress_bar
 from ..._utils.rows import Matrix, nonzero_norms
 from .projection import principal
-from .training_set import ScaledSet, TrainingSet, ValidationSet
+from .training_set import ScaledSet, TripletData, ValidationSet
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -82,7 +82,7 @@ class Batch(NamedTuple):
 def refine(
     L: NDArray[np.float64],
     L_train: NDArray[np.float64] | None,
-    training: TrainingSet,
+    training: TripletData,
     power: float,
     generator: np.random.Generator,
     *,

@@ -29,7 +29,7 @@ from ..._utils import checks
 from ..moment import sums
 from ..moment.solution import Inverse
 from .projection import principal
-from .training_set import TrainingSet
+from .training_set import TripletData
 
 Array = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ _FIRST, _FAR_APART = 6, (2, 10)
 _N_MATRICES = 5
 
 
-def spectral_map(training: TrainingSet, n_components: int, alpha: float | None) -> tuple[Array, Array | None] | None:
+def spectral_map(training: TripletData, n_components: int, alpha: float | None) -> tuple[Array, Array | None] | None:
     """Return the map of all rows and that of the training rows; None without components above the noise level.
 
     `alpha` is in units of the mean square of a feature; None chooses it on validation rows.
@@ -85,7 +85,7 @@ class _Targets(NamedTuple):
         return float(np.vdot(L, self.squares @ L) - 2 * np.vdot(L, self.products)) / self.n_rows
 
 
-def _targets(training: TrainingSet, width: int) -> tuple[_Targets, _Targets]:
+def _targets(training: TripletData, width: int) -> tuple[_Targets, _Targets]:
     """Return the targets of training rows and of validation rows."""
     block, graph = training.block, training.graph
     of_queries, of_objects = graph.directions()

@@ -29,7 +29,7 @@ Mask = NDArray[np.bool_]
 _MAX_VALIDATION_ROWS = 2**11
 
 
-class TrainingSet(NamedTuple):
+class TripletData(NamedTuple):
     """Informative triplets of rows of Q and P, read, checked and hashed once."""
 
     Q: Matrix
@@ -44,7 +44,7 @@ class TrainingSet(NamedTuple):
     """The largest ``|x|^2`` of all rows."""
 
     @classmethod
-    def read(cls, triplets: ArrayLike, Q: Matrix, P: Matrix, sample_weight: ArrayLike | None) -> TrainingSet:
+    def read(cls, triplets: ArrayLike, Q: Matrix, P: Matrix, sample_weight: ArrayLike | None) -> TripletData:
         """Check triplets and their rows, drop those without information and compute the graph of the rest."""
         checked = read_triplets(triplets, Q, P, sample_weight)
         hashes = sums.hashes_of(checked.block)

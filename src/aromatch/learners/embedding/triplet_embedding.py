@@ -36,10 +36,10 @@ from ..inputs import FLOAT64, LARGEST, product, read_triplets
 from .projection import moment_map, psd_factor, singular_factors
 from .refinement import refine
 from .spectral import spectral_map
-from .training_set import TrainingSet, ValidationSet
+from .training_set import TripletData, ValidationSet
 
 Array = NDArray[Any]
-LinearMethod = Callable[[TrainingSet, int, float | None], tuple[Array, Array | None] | None]
+LinearMethod = Callable[[TripletData, int, float | None], tuple[Array, Array | None] | None]
 
 # Each returns the map of all rows and that of the training rows alone, or None without signal.
 _LINEAR: dict[str, LinearMethod] = {"moment": moment_map, "spectral": spectral_map}
@@ -190,7 +190,7 @@ class TripletEmbedding(Similarity):
             _check_square(read_triplets(triplets, Q, P, sample_weight).largest_square, np.empty(0))
             fitted = _Fitted("cosine", None, {})
         else:
-            training = TrainingSet.read(triplets, Q, P, sample_weight)
+            training = TripletData.read(triplets, Q, P, sample_weight)
             _check_square(training.largest_square, np.empty(0))
             fitted = _fit_linear(training, self.method, n_components, alpha, generator, self.verbose)
         self._set_maps(fitted.method, fitted.L, None, 1.0 if fitted.L is None else _POWER, fitted.scores, Q.shape[1])
@@ -201,14 +201,13 @@ class TripletEmbedding(Similarity):
         """Replace the state: maps of queries and objects (None where they are equal), and how they were found."""
         self._reset_fit_attributes()
         self.n_features_in_, self.n_object_features_in_ = width, width if R is None else len(R)
-        self._object_map_version = self.__dict__.get("_object_map_version", 0) + 1
         state = {
             "method": np.array([_FITTED_METHODS.index(method)]),
             "power": np.array([power]),
             "scores": np.array([scores.get(name, np.nan) for name in _FITTED_METHODS]),
         }
         maps = {"query_map": L, "object_map": R}
-        self._state = state | {name: np.array(one, order="C") for name, one in maps.items() if one is not None}
+        self._replace_state(state | {name: np.array(one, order="C") for name, one in maps.items() if one is not None})
 
     def _check_params(self) -> tuple[int, float | None]:
         """Check all parameters; return the maximal number of components, and alpha unless it is "auto"."""
@@ -353,7 +352,7 @@ def project(model: Any, n_components: int | None, symmetric: bool) -> TripletEmb
 
 
 def _fit_linear(
-    training: TrainingSet,
+    training: TripletData,
     method: str,
     n_components: int,
     alpha: float | None,

@@ -45,12 +45,11 @@ from ..._utils import checks
 from ..._utils.chunks import chunks
 from ..._utils.rows import Matrix, MatrixLike
 from ...kernels.bilinear import quadratic_forms
-from ...kernels.moments import add_sums
 from ...kernels.rows import RowView
 from ...triplets import LabelSampler
-from ..inputs import FLOAT64, Block
+from ..inputs import FLOAT64, Block, dense_triplets
 from ..online.cells import DenseCells
-from ..spread import FactoredSpread
+from ..spread import FactoredSpread, Spread
 from ..triplet import TripletLearner
 from . import sums
 from .solution import Solution
@@ -145,7 +144,7 @@ class MomentAROMA(TripletLearner):
         with self._unchanged_on_error():
             self.__dict__.pop("_state", None)
             self._check_common_params()
-            rows, y = self._read_labelled(X, y)
+            _, rows, y = self._read_labelled(X, y, [np.float64, np.float32])
             self._check_square(rows.largest_square)
             LabelSampler(y)  # raises for labels that allow no triplet
             classes, counts = np.unique(y, return_inverse=True, return_counts=True)[1:]
@@ -256,14 +255,16 @@ class MomentAROMA(TripletLearner):
 
     def _first_state(self, m: int, n: int, init: Any = None) -> dict[str, NDArray[Any]]:
         checks.check_shapes_fit(self._shapes(m, n), FLOAT64, f"The state of MomentAROMA for {m} x {n} features")
-        return {name: np.zeros(shape, dtype=_precision_of(name)) for name, shape in self._shapes(m, n).items()}
+        zeros = {name: np.zeros(shape) for name, shape in self._shapes(m, n).items()}
+        return zeros | {"counts": np.zeros(2, dtype=np.int64)}
 
     def _learn(self, block: Block) -> int:
         m, n = self.n_features_in_, self.n_object_features_in_
         hashes = sums.hashes_of(block)
         changes = sums.changing(block, hashes)
         if block.record is not None:
-            block.record[0] = *self._solution.judge(*_single(block, m, n)), changes[0]
+            q, p = dense_triplets(block)
+            block.record[0] = *self._solution.judge(q[0], p[0]), changes[0]
         informative, hashes = sums.part(block, changes), hashes[changes]
         if self._is_split:
             found = sums.split_sums(informative, hashes, m, n)
@@ -290,16 +291,10 @@ class MomentAROMA(TripletLearner):
 
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
         super()._check_state(state, m, n)
-        self._check_common_params()
-        for name, array in state.items():
-            if array.dtype != _precision_of(name):
-                raise ValueError(f"the model's {name} is {array.dtype}, expected {_precision_of(name)}")
-            if not np.isfinite(array).all():
-                raise ValueError(f"the model's {name} contains NaN or infinity")
-        if any((array < 0).any() for name, array in state.items() if name.endswith(("counts", "weight"))):
-            raise ValueError("the model's counts or its weight are negative")
+        if any((array < 0).any() for name, array in state.items() if name.endswith("weight")):
+            raise ValueError("a sum of weights of the model is negative")
         if any((np.diagonal(array) < 0).any() for name, array in state.items() if name.endswith(("qq", "pp"))):
-            raise ValueError("the model's sums of squares are negative")
+            raise ValueError("a sum of squares of the model is negative")
 
     @property
     def _precision(self) -> np.dtype[Any]:
@@ -319,7 +314,7 @@ class MomentAROMA(TripletLearner):
     def _from_file(self, state: dict[str, NDArray[Any]], n: int) -> dict[str, NDArray[Any]]:
         return state
 
-    def _spread(self, Q: Matrix) -> FactoredSpread:
+    def _spread(self, Q: Matrix) -> Spread:
         return FactoredSpread(Q, self._solution.Lambda, self._solution.Omega)
 
     def _cell_variances(self, i: NDArray[Any], j: NDArray[Any]) -> NDArray[Any]:
@@ -397,23 +392,6 @@ def _added(counts: NDArray[np.int64], more: Sequence[int]) -> NDArray[np.int64]:
     """Add to counts, up to the largest integer: labels can allow more triplets than that."""
     largest = np.iinfo(np.int64).max
     return np.array([min(int(count) + n, largest) for count, n in zip(counts, more, strict=True)], dtype=np.int64)
-
-
-def _precision_of(name: str) -> np.dtype[Any]:
-    return np.dtype(np.int64) if name == "counts" else FLOAT64
-
-
-def _single(block: Block, m: int, n: int) -> tuple[Array, Array]:
-    """Return q and p of a block with one triplet."""
-    q, p = np.zeros((1, m)), np.zeros((1, n))
-    ends = np.array([0, 1])
-    for rows, number, sign, out in (
-        (block.queries, block.triplets[:, 0], 1.0, q),
-        (block.preferred, block.triplets[:, 1], 1.0, p),
-        (block.others, block.triplets[:, 2], -1.0, p),
-    ):
-        add_sums(rows, ends, np.ascontiguousarray(number), np.array([sign]), out)
-    return q[0], p[0]
 
 
 def _number_of_triplets(counts: NDArray[np.int64]) -> int:

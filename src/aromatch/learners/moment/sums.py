@@ -89,8 +89,8 @@ def of_triplets(block: Block, m: int, n: int) -> Sums:
 def hashes_of(block: Block) -> NDArray[np.uint64]:
     """Return the hash of the values of every row of the triplets, in the shape of the triplets."""
     if block.queries is block.preferred is block.others:
-        return row_hashes(block.queries, block.triplets)
-    return np.column_stack([row_hashes(*each) for each in zip(block[:3], block.triplets.T, strict=True)])
+        return value_hashes(block.queries, block.triplets)
+    return np.column_stack([value_hashes(*each) for each in zip(block[:3], block.triplets.T, strict=True)])
 
 
 def changing(block: Block, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -137,7 +137,7 @@ def split_sums(block: Block, hashes: NDArray[np.uint64], m: int, n: int) -> dict
 def split_sums_of_labels(rows: RowView, classes: Indices) -> dict[str, Array]:
     """Sum over all triplets that the labels of all rows, of training rows and of validation rows allow."""
     indices = np.arange(len(classes))
-    validation = is_validation(row_hashes(rows, indices))
+    validation = is_validation(value_hashes(rows, indices))
     found = named(of_labels(rows, classes))
     for prefix, which in (("train_", ~validation), ("validation_", validation)):
         found |= named(of_labels(rows, classes, indices[which]), prefix)
@@ -154,7 +154,7 @@ def used_rows(indices: Indices, n_rows: int) -> tuple[Indices, Indices]:
     return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[indices]
 
 
-def row_hashes(rows: RowView, indices: Indices) -> NDArray[np.uint64]:
+def value_hashes(rows: RowView, indices: Indices) -> NDArray[np.uint64]:
     """Return a hash of the values of each row."""
     used, positions = used_rows(indices, rows.shape[0])
     hashes = np.empty(len(used), dtype=np.uint64)
@@ -164,7 +164,7 @@ def row_hashes(rows: RowView, indices: Indices) -> NDArray[np.uint64]:
 
 @cache
 def _hash_of_zeros() -> np.uint64:
-    return np.uint64(row_hashes(RowView.of_dense(np.zeros((1, 1))), np.zeros(1, dtype=np.int64))[0])
+    return np.uint64(value_hashes(RowView.of_dense(np.zeros((1, 1))), np.zeros(1, dtype=np.int64))[0])
 
 
 def spread_of_rows(rows: RowView, indices: Indices, weights: Array) -> Array:

@@ -20,7 +20,6 @@ from scipy import sparse
 from ..._utils import checks
 from ..._utils.chunks import chunks
 from ..._utils.rows import Matrix, read_all
-from ..._utils.versions import new_version
 from ...kernels import bilinear, touched
 from ...kernels.rows import RowView
 from ..inputs import Block, product
@@ -54,10 +53,6 @@ class DenseCells(dict[str, Array]):
 
     is_touched = False
 
-    def __init__(self, **arrays: Array) -> None:
-        super().__init__(arrays)
-        self.version = new_version()
-
     @classmethod
     def interleaved(cls, init: Any, m: int, n: int, dtype: np.dtype[Any]) -> DenseCells:
         """Return the initial W with variances 1."""
@@ -74,7 +69,6 @@ class DenseCells(dict[str, Array]):
 
     def learn(self, block: Block, dense_kernel: Callable[..., int], touched_kernel: Any, *settings: Any) -> int:
         """Run `dense_kernel` over a block of triplets; return the number learned."""
-        self.version = new_version()
         *arrays, counts = self.values()
         return dense_kernel(*block, *arrays, *settings, counts)
 
@@ -163,7 +157,6 @@ class TouchedCells(dict[str, Array]):
     def __init__(self, names: tuple[str, ...], n: int, **arrays: Array) -> None:
         super().__init__(arrays)
         self.names, self.n = names, n
-        self.version = new_version()
 
     @classmethod
     def start(cls, names: tuple[str, ...], init: Any, m: int, n: int, dtype: np.dtype[Any]) -> TouchedCells:
@@ -203,7 +196,6 @@ class TouchedCells(dict[str, Array]):
 
     def learn(self, block: Block, dense_kernel: Any, touched_kernel: Callable[..., int], *settings: Any) -> int:
         """Run `touched_kernel` over a block of triplets, growing the tables; return the number learned."""
-        self.version = new_version()
         done, workspace = 0, _Workspace(self.dtype, len(self.names))
         while True:
             rest = block._replace(

@@ -29,7 +29,7 @@ from ...kernels import diagonal, touched
 from ...kernels.rows import RowView
 from ..contributions import cells_of
 from ..inputs import Block
-from ..spread import DiagonalSpread
+from ..spread import DiagonalSpread, Spread
 from ..triplet import TripletLearner
 from .cells import Cells, DenseCells, TouchedCells, stores_touched, touched_shapes
 from .decay import decayed_variances
@@ -160,8 +160,14 @@ class DiagonalAROMA(TripletLearner):
     def _variances(self, queries: RowView, objects: RowView, numbers: NDArray[np.int64]) -> NDArray[Any]:
         return self._state.variances(queries, objects, numbers)
 
-    def _spread(self, Q: Matrix) -> DiagonalSpread:
+    def _spread(self, Q: Matrix) -> Spread:
         return DiagonalSpread(Q, self.Sigma_.astype(np.float64, copy=False))
 
     def _cell_variances(self, i: NDArray[Any], j: NDArray[Any]) -> NDArray[Any]:
         return cells_of(self.Sigma_, i, j, 1.0)
+
+    def _mean_variance(self) -> float:
+        Sigma = self.Sigma_
+        if self._state.is_touched:  # cells that are not stored have variance 1
+            return 1 - float(Sigma.nnz - Sigma.data.sum()) / float(np.prod(Sigma.shape))
+        return float(Sigma.mean(dtype=np.float64))

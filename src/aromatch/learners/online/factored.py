@@ -38,12 +38,11 @@ from sklearn.utils.validation import check_is_fitted
 from ..._utils import checks
 from ..._utils.checks import check_dtype
 from ..._utils.rows import Matrix
-from ..._utils.versions import new_version
 from ...kernels import blocked, factored
 from ...kernels.bilinear import quadratic_forms
 from ...kernels.rows import RowView
 from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
-from ..spread import FactoredSpread
+from ..spread import FactoredSpread, Spread
 from ..triplet import TripletLearner
 from . import pending
 from .cells import DenseCells
@@ -187,7 +186,6 @@ class FactoredAROMA(TripletLearner):
         return {"W": (m, n), "Omega": (n, n), "Lambda": (m, m), **terms, "counts": (4,)}
 
     def _learn(self, block: Block) -> int:
-        self._state.version = new_version()
         W, Omega, Lambda, a, b, steps, counts = self._state.values()
         only_mistakes = self.rule == "mistake"
         if self.covariance_update == "jacobi" and self.mean_update == "previous" and len(a) > 0:
@@ -219,8 +217,11 @@ class FactoredAROMA(TripletLearner):
             p_variances -= pending.of_objects(objects, numbers) ** 2 @ pending.steps[:, 2]
         return np.asarray(np.maximum(q_variances, 0) * np.maximum(p_variances, 0))
 
-    def _spread(self, Q: Matrix) -> FactoredSpread:
+    def _spread(self, Q: Matrix) -> Spread:
         return FactoredSpread(Q, *(S.astype(np.float64, copy=False) for S in (self.Lambda_, self.Omega_)))
 
     def _cell_variances(self, i: NDArray[Any], j: NDArray[Any]) -> NDArray[Any]:
         return np.outer(np.diagonal(self.Lambda_)[i], np.diagonal(self.Omega_)[j])
+
+    def _mean_variance(self) -> float:
+        return float(np.diagonal(self.Lambda_).mean() * np.diagonal(self.Omega_).mean())

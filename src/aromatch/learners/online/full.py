@@ -24,7 +24,7 @@ from ..._utils.rows import Matrix
 from ...kernels import full
 from ...kernels.rows import RowView
 from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
-from ..spread import FullSpread
+from ..spread import FullSpread, Spread
 from ..triplet import TripletLearner
 from .cells import DenseCells
 from .decay import decayed_covariance
@@ -142,7 +142,7 @@ class FullAROMA(TripletLearner):
     def _decayed(self, rate: float) -> DenseCells:
         return self._state.replaced(Sigma=decayed_covariance(self._state["Sigma"], rate))
 
-    def _spread(self, Q: Matrix) -> FullSpread:
+    def _spread(self, Q: Matrix) -> Spread:
         m, n = self.n_features_in_, self.n_object_features_in_
         return FullSpread(Q, self.Sigma_.astype(np.float64, copy=False).reshape(m, n, m, n))
 

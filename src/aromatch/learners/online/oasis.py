@@ -77,6 +77,7 @@ class OASIS(TripletLearner):
     _state: Cells
     _failure: ClassVar[str] = "its score is too large to learn from"
     _remedy: ClassVar[str] = "Use rows of unit norm and a small initial W"
+    _strength: ClassVar[str] = "sample_weight * C"
 
     def __init__(
         self,
@@ -99,7 +100,6 @@ class OASIS(TripletLearner):
 
     def _check_params(self) -> float:
         checks.check_choice(self.cells, "cells", ("auto", "dense", "touched"))
-        # C w takes the place that w / r has in AROMA: both must not overflow.
         return 1 / checks.check_number(self.C, "C", above=0)
 
     def _initial(self) -> Any:
