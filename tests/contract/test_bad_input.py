@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 import aromatch as am
 from aromatch.exceptions import InsufficientMemoryError
+from learner_classes import CLOSED_FORMS, ONLINE, online_models, strength_parameter
 
 RNG = np.random.default_rng(0)
 Q = RNG.integers(-4, 5, size=(12, 6)).astype(float)  # whole numbers survive every conversion
@@ -16,17 +17,9 @@ P = RNG.integers(-4, 5, size=(15, 5)).astype(float)
 TRIPLETS = np.column_stack([RNG.integers(12, size=40), RNG.integers(15, size=(40, 2))])
 TRIPLETS[0] = [0, 1, 2]
 Y = np.arange(12) % 3
-ONLINE = [
-    am.DiagonalAROMA(r=5.0),
-    am.FactoredAROMA(r=5.0),
-    am.FullAROMA(r=5.0),
-    am.OASIS(init="zero"),
-    am.FactoredAROMA(r=5.0, dtype="float32"),
-    am.DiagonalAROMA(r=5.0, cells="touched"),
-    am.OASIS(init="zero", cells="touched"),
-]
-models = pytest.mark.parametrize("model", [*ONLINE, am.MomentAROMA()], ids=repr)
-online_models = pytest.mark.parametrize("model", ONLINE, ids=repr)
+ONLINE_MODELS = [*online_models(), am.FactoredAROMA(dtype="float32")]
+models = pytest.mark.parametrize("model", [*ONLINE_MODELS, *[learner() for learner in CLOSED_FORMS]], ids=repr)
+online = pytest.mark.parametrize("model", ONLINE_MODELS, ids=repr)
 
 
 def changed(matrix, where, value, dtype=float):
@@ -140,7 +133,7 @@ def test_triplets_of_any_integer_type_are_accepted(dtype):
     np.testing.assert_array_equal(found.W_, am.DiagonalAROMA().fit_triplets(TRIPLETS, Q, P).W_)
 
 
-def test_bad_values_in_rows_that_no_triplet_names_are_not_looked_at():
+def test_bad_values_in_rows_that_no_triplet_names_are_not_read():
     spoiled = changed(P, (14, 0), np.nan)
     triplets = np.minimum(TRIPLETS, 13)
     triplets[:, 0] = np.minimum(triplets[:, 0], 11)
@@ -294,7 +287,7 @@ def test_refused_input_names_the_argument_and_leaves_the_model_as_it_was(model, 
     is_refused(model, *REFUSED[case])
 
 
-@online_models
+@online
 @pytest.mark.parametrize("case", REFUSED_PARAMETERS)
 def test_refused_parameters_are_named_and_leave_the_model_as_it_was(model, case):
     is_refused(model, *REFUSED_PARAMETERS[case])
@@ -313,9 +306,9 @@ def is_refused(model, call, error, message):
 
 
 @pytest.mark.parametrize("value", [0, -1, NAN, INF, None, "1", True, 1 + 0j])
-@pytest.mark.parametrize("learner", [am.DiagonalAROMA, am.FactoredAROMA, am.FullAROMA, am.OASIS, am.AROW])
-def test_r_and_C_must_be_positive_numbers(learner, value):
-    name = "C" if learner is am.OASIS else "r"
+@pytest.mark.parametrize("learner", [*ONLINE, am.AROW])
+def test_noise_and_step_size_must_be_positive_numbers(learner, value):
+    name = strength_parameter(learner)
     with pytest.raises((ValueError, TypeError), match=f"^{name} must be"):
         learner(**{name: value}).fit(Q, Y % 2)
 
@@ -339,7 +332,7 @@ def test_a_named_choice_outside_of_its_list_is_refused(learner, name, value):
         learner(**{name: value}).fit(Q, Y % 2)
 
 
-def test_the_updated_mean_goes_only_with_the_printed_covariance():
+def test_the_updated_mean_needs_the_printed_covariance():
     with pytest.raises(ValueError, match="mean_update"):
         am.FactoredAROMA(mean_update="updated", covariance_update="joint").fit(Q, Y)
 
@@ -359,7 +352,7 @@ def test_the_updated_mean_goes_only_with_the_printed_covariance():
         lambda m: m.n_updates_,
     ],
 )
-def test_methods_before_fit_say_so(model, call):
+def test_methods_before_fit_raise_not_fitted_error(model, call):
     with pytest.raises(NotFittedError):
         call(clone(model))
 
@@ -379,7 +372,7 @@ def test_full_aroma_refuses_more_than_5000_cells():
         am.FullAROMA().fit_triplets([[0, 1, 0]], np.eye(71))
 
 
-def test_dtype_cannot_change_while_the_model_goes_on_learning():
+def test_dtype_cannot_change_after_the_first_triplet():
     model = am.DiagonalAROMA().fit_triplets(TRIPLETS, Q, P)
     with pytest.raises(ValueError, match="dtype must stay 'float64'"):
         model.set_params(dtype="float32").partial_fit_triplets(TRIPLETS, Q, P)

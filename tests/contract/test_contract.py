@@ -1,4 +1,4 @@
-"""What every learner promises; joining the registry means passing these."""
+"""The contract of all learners: joining the registry means passing these tests."""
 
 import inspect
 import pickle
@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import aromatch as am
 from aromatch.exceptions import NumericalError
 from aromatch.learners import triplet as triplet_learners
-from learner_classes import CLASSES, ONLINE, SIMILARITIES
+from learner_classes import CLASSES, CLOSED_FORMS, ONLINE, SIMILARITIES, TRIPLET_LEARNERS, strength_parameter
 
 BASELINES = [
     am.Euclidean(),
@@ -52,11 +52,14 @@ def model(request):
     return clone(request.param)
 
 
-any_model = model  # also one that learns all at once, whose bits depend on how the triplets were cut
+any_model = model  # also closed forms, whose bits depend on batches
 
 
 def pytest_generate_tests(metafunc):
-    for name, models in {"model": CONFIGURATIONS, "any_model": [*CONFIGURATIONS, am.MomentAROMA()]}.items():
+    for name, models in {
+        "model": CONFIGURATIONS,
+        "any_model": [*CONFIGURATIONS, *[learner() for learner in CLOSED_FORMS]],
+    }.items():
         if name in metafunc.fixturenames:
             metafunc.parametrize(name, models, ids=repr, indirect=True)
 
@@ -78,6 +81,11 @@ def labelled(seed=0, n_rows=60, n_features=5):
     return rng.normal(size=(n_rows, n_features)) + 2 * np.eye(n_features)[y], y
 
 
+def small(learner, **settings):
+    """Return the settings that the learner has as parameters."""
+    return {name: value for name, value in settings.items() if name in learner._get_param_names()}
+
+
 def bits(model):
     return {name: (array.dtype, array.shape, array.tobytes()) for name, array in model._to_file().items()}
 
@@ -88,8 +96,8 @@ def whole(matrix):
 
 @parametrize_with_checks(
     [
-        # Fewer pairs: the default of LEGO is for real data, and there are many checks.
-        *[learner(n_constraints=500) if learner is am.LEGO else learner() for learner in SIMILARITIES],
+        # Fewer pairs than the default, which is for real data: there are many checks.
+        *[learner(**small(learner, n_constraints=500)) for learner in SIMILARITIES],
         am.DiagonalAROMA(cells="touched"),
         am.OASIS(cells="touched"),
         am.AROW(),
@@ -107,7 +115,7 @@ def test_the_same_seed_gives_the_same_bits(model):
     assert bits(clone(model).fit(X, y)) != bits(clone(model).set_params(random_state=4).fit(X, y))
 
 
-def test_fit_learns_the_triplets_that_from_labels_draws(model):
+def test_fit_learns_the_triplets_that_from_labels_samples(model):
     X, y = labelled()
     model.set_params(n_triplets=700, random_state=5)
     triplets = am.triplets.from_labels(y, 700, random_state=5)
@@ -127,12 +135,12 @@ def test_a_block_of_triplets_equals_the_same_triplets_one_by_one(model, widths):
 @given(cuts=st.lists(st.integers(0, 300), max_size=5))
 @pytest.mark.parametrize("widths", [{}, WIDE], ids=["narrow", "wide"])
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=repr)
-def test_pieces_of_any_size_equal_the_whole(configuration, widths, cuts):
+def test_batches_of_any_size_equal_one_batch(configuration, widths, cuts):
     Q, P, triplets = toy(**widths)
-    whole, pieces = clone(configuration).fit_triplets(triplets, Q, P), clone(configuration)
-    for part in np.split(triplets, sorted(cuts)):
-        pieces.partial_fit_triplets(part, Q, P)
-    assert bits(whole) == bits(pieces)
+    one_batch, batches = clone(configuration).fit_triplets(triplets, Q, P), clone(configuration)
+    for batch in np.split(triplets, sorted(cuts)):
+        batches.partial_fit_triplets(batch, Q, P)
+    assert bits(one_batch) == bits(batches)
 
 
 @pytest.mark.parametrize("share_of_zeros", [0.0, 0.4, 0.9])
@@ -169,19 +177,22 @@ def test_weights_of_one_change_nothing_and_zero_leaves_a_triplet_out(any_model):
 
 
 @online
-def test_a_weight_divides_r(learner):
+def test_a_weight_divides_the_noise_or_multiplies_the_step_size(learner):
     Q, P, triplets = toy()
-    if learner is am.OASIS:
-        weighted = learner(C=0.1, init="zero").fit_triplets(triplets, Q, P, sample_weight=np.full(300, 4.0))
-        plain = learner(C=0.4, init="zero").fit_triplets(triplets, Q, P)
-    else:
-        weighted = learner(r=2.0).fit_triplets(triplets, Q, P, sample_weight=np.full(300, 4.0))
-        plain = learner(r=0.5).fit_triplets(triplets, Q, P)
-    assert bits(weighted) == bits(plain)
+    name = strength_parameter(learner)
+
+    def fitted(value, n_triplets=300, weight=1.0):
+        weights = np.full(n_triplets, weight)
+        return learner(**{name: value}, init="zero").fit_triplets(triplets[:n_triplets], Q, P, sample_weight=weights)
+
+    candidates = [bits(fitted(value)) for value in (2.0**-10, 2.0**-6)]
+    assert candidates.count(bits(fitted(2.0**-8, weight=4.0))) == 1
+    first_steps = [np.abs(whole(fitted(2.0**-8, n_triplets=1, weight=weight).W_)).max() for weight in (1.0, 4.0)]
+    assert first_steps[0] < first_steps[1]
 
 
 @pytest.mark.parametrize("widths", [{}, WIDE], ids=["narrow", "wide"])
-def test_save_and_load_are_exact_and_learning_goes_on_to_the_same_bits(model, widths, tmp_path):
+def test_save_and_load_are_exact_and_learning_resumes_with_a_bit_identical_result(model, widths, tmp_path):
     Q, P, triplets = toy(**widths)
     model.fit_triplets(triplets[:150], Q, P)
     model.save(tmp_path / "model.safetensors")
@@ -260,13 +271,13 @@ def test_the_loss_falls_on_a_separable_toy(any_model):
     assert late.triplet_accuracy(triplets[3000:], Q, P) > max(0.8, early.triplet_accuracy(triplets[3000:], Q, P))
 
 
-def test_counts_are_told_and_a_tie_is_a_mistake_that_changes_nothing(model):
+def test_a_tie_is_counted_as_a_mistake_and_changes_nothing(model):
     Q, P, _ = toy()
     model.learn_one(Q[0], P[1], P[1])
     assert (model.n_triplets_seen_, model.n_updates_, model.n_mistakes_) == (1, 0, 1)
     np.testing.assert_array_equal(whole(model.W_), 0)
-    told = model.learn_one(np.zeros(6), P[1], P[2])
-    assert (told.margin, told.loss, told.updated) == (0.0, 1.0, False)
+    update = model.learn_one(np.zeros(6), P[1], P[2])
+    assert (update.margin, update.loss, update.updated) == (0.0, 1.0, False)
     assert (model.n_triplets_seen_, model.n_updates_, model.n_mistakes_) == (2, 0, 2)
 
 
@@ -295,46 +306,49 @@ def test_confidence_grows_with_evidence_and_never_shrinks(learner):
     Q, P, triplets = toy(n_triplets=60)
     model, before = learner(), np.inf
     for i, j, k in triplets:
-        told = model.learn_one(Q[i], P[j], P[k])
+        update = model.learn_one(Q[i], P[j], P[k])
         after = model.margin_std([[i, j, k]], Q, P)[0]
-        assert after < told.std or not told.updated
+        assert after < update.std or not update.updated
         now = model.pair_std(Q, P, triplets[:, :2])
         assert (now <= before + 1e-12).all()
         before = now
 
 
-def test_only_learners_with_a_distribution_offer_standard_deviations():
-    assert {learner.__name__ for learner in CONFIDENT} == {"DiagonalAROMA", "FactoredAROMA", "FullAROMA"}
-    with pytest.raises(AttributeError):
-        am.OASIS().fit_triplets([[0, 1, 2]], np.eye(3)).pair_std(np.eye(3), np.eye(3))
+@pytest.mark.parametrize("learner", TRIPLET_LEARNERS)
+def test_a_learner_has_all_methods_of_a_distribution_or_none(learner):
+    methods = ("pair_std", "margin_std", "similarity_std", "sample_transform", "decay")
+    model = learner().fit_triplets([[0, 1, 2]], np.eye(3))
+    (has_distribution,) = {hasattr(model, name) for name in methods}
+    q, p_pos, p_neg = np.eye(3)[:, np.newaxis]
+    assert (model.explain_pair(q, p_pos).stds is not None) == has_distribution
+    assert (model.learn_one(q, p_pos, p_neg).std is not None) == has_distribution
+
+
+@pytest.mark.parametrize("learner", SIMILARITIES)
+def test_a_learner_has_no_attribute_that_is_a_parameter_of_another(learner):
+    others = {name for other in CLASSES for name in other._get_param_names()} - {*learner._get_param_names()}
+    assert not [name for name in others if hasattr(learner(), name)]
 
 
 @pytest.mark.parametrize("learner", SIMILARITIES)
 def test_pipelines_grids_clones_and_output_containers_work(learner):
     X, y = labelled()
-    small = {"n_triplets": 300, "random_state": 0} if learner in ONLINE else {}
-    if learner in (am.ITML, am.LEGO):
-        small = {"n_constraints": 300, "random_state": 0}
-    if learner is am.TripletEmbedding:
-        small = {"method": "spectral", "random_state": 0}
-    width = {am.HIER: 3, am.TripletEmbedding: 2}.get(learner, X.shape[1])  # classes, and one less
-    pipeline = make_pipeline(StandardScaler(), learner(**small)).fit(X, y)
+    model = learner(**small(learner, n_triplets=300, n_constraints=300, method="spectral", random_state=0))
+    pipeline = make_pipeline(StandardScaler(), clone(model)).fit(X, y)
     assert 0 < pipeline.score(X, y) <= 1
-    assert pipeline.transform(X).shape == (len(X), width)
-    frame = learner(**small).set_output(transform="pandas").fit(X, y).transform(X)
+    assert pipeline.transform(X).shape == (len(X), len(pipeline.get_feature_names_out()))
+    frame = clone(model).set_output(transform="pandas").fit(X, y).transform(X)
     assert isinstance(frame, pd.DataFrame)
-    assert len(set(frame.columns)) == width
-    names = {am.OASIS: "C", am.ITML: "gamma", am.LEGO: "eta", am.HIER: "C", am.TripletEmbedding: "alpha"}
-    name = "r" if learner in ONLINE else None
-    if (name := names.get(learner, name)) is not None:
-        grid = GridSearchCV(learner(**small), {name: [0.01, 1.0]}, cv=StratifiedKFold(3)).fit(X, y)
+    assert frame.columns.is_unique
+    if (name := strength_parameter(learner)) is not None:
+        grid = GridSearchCV(clone(model), {name: [0.01, 1.0]}, cv=StratifiedKFold(3)).fit(X, y)
         assert grid.best_params_[name] in (0.01, 1.0)
         assert grid.best_score_ > 0.4
-    assert clone(learner(**small)).get_params() == learner(**small).get_params()
+    assert clone(model).get_params() == model.get_params()
 
 
 @pytest.mark.parametrize("learner", CLASSES)
-def test_every_class_says_what_it_is_what_its_settings_mean_and_shows_a_run(learner):
+def test_every_class_documents_its_parameters_and_attributes_with_an_example(learner):
     text = inspect.getdoc(learner)
     assert ">>>" in text
     assert "Attributes" in text
@@ -381,7 +395,7 @@ def test_a_random_state_that_is_a_generator_is_refused_at_save(learner, generato
 
 
 @pytest.mark.parametrize("learner", ONLINE)
-def test_weights_stay_with_their_triplets_when_a_call_is_cut_into_pieces(learner, monkeypatch):
+def test_weights_stay_with_their_triplets_when_a_call_is_divided_into_chunks(learner, monkeypatch):
     rng = np.random.default_rng(0)
     Q, P, triplets, weights = (
         rng.normal(size=(9, 4)),
@@ -391,13 +405,13 @@ def test_weights_stay_with_their_triplets_when_a_call_is_cut_into_pieces(learner
     )
     whole = learner(init="zero").fit_triplets(triplets, Q, P, sample_weight=weights)
     monkeypatch.setattr(triplet_learners, "timed_chunks", lambda n: (slice(i, i + 1) for i in range(n)))
-    pieces = learner(init="zero").fit_triplets(triplets, Q, P, sample_weight=weights)
-    np.testing.assert_array_equal(pieces.W_, whole.W_)
-    assert pieces.n_updates_ == whole.n_updates_
+    chunked = learner(init="zero").fit_triplets(triplets, Q, P, sample_weight=weights)
+    np.testing.assert_array_equal(chunked.W_, whole.W_)
+    assert chunked.n_updates_ == whole.n_updates_
 
 
 @pytest.mark.parametrize("learner", ONLINE)
-def test_fit_triplets_forgets_the_feature_names_of_a_fit_before(learner):
+def test_fit_triplets_drops_the_feature_names_of_an_earlier_fit(learner):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(12, 3)), columns=list("abc"))
     model = learner(n_triplets=20, random_state=0).fit(frame, np.arange(12) % 2)
@@ -446,7 +460,7 @@ def test_triplets_before_one_that_fails_are_learned_wherever_the_model_comes_fro
 def test_a_parameter_changed_between_two_judgements_is_checked_and_used(model):
     Q, P, _ = toy()
     one_by_one, in_blocks = clone(model), clone(model)
-    name = "C" if hasattr(model, "C") else "r"
+    name = strength_parameter(type(model))
     for value in (0.5, 0.125, 0.125):
         one_by_one.set_params(**{name: value}).learn_one(Q[0], P[0], P[1])
         in_blocks.set_params(**{name: value}).partial_fit_triplets([[0, 0, 1]], Q, P)
@@ -456,7 +470,7 @@ def test_a_parameter_changed_between_two_judgements_is_checked_and_used(model):
     assert bits(one_by_one) == bits(in_blocks)
 
 
-# -- baselines: what they are fitted with is labels, and there is no state to go on from ----------------------------
+# -- baselines: fitted on labels, without further training ------------------------------------------------------------
 
 baselines = pytest.mark.parametrize("baseline", BASELINES, ids=repr)
 
@@ -473,7 +487,7 @@ def test_a_baseline_gives_the_same_bits_for_the_same_seed_and_the_same_numbers_f
 
 
 @pytest.mark.parametrize("learner", [am.ITML, am.LEGO])
-def test_another_seed_draws_other_pairs(learner):
+def test_another_seed_samples_other_pairs(learner):
     X, y = labelled()
     assert bits(learner(n_constraints=50, random_state=0).fit(X, y)) != bits(
         learner(n_constraints=50, random_state=1).fit(X, y)

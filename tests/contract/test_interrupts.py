@@ -1,4 +1,4 @@
-"""Ctrl-C is answered within a moment and never leaves a model in between; and other ways models are shared."""
+"""Ctrl-C stops a call soon and leaves the model at a triplet boundary; models are shared between workers."""
 
 import signal
 import threading
@@ -11,16 +11,9 @@ from sklearn.base import clone
 
 import aromatch as am
 from aromatch.kernels import blocked
+from learner_classes import online_models
 
-MODELS = [
-    am.DiagonalAROMA(),
-    am.OASIS(init="zero"),
-    am.DiagonalAROMA(cells="touched"),
-    am.OASIS(init="zero", cells="touched"),
-    am.FactoredAROMA(),
-    am.FactoredAROMA(covariance_update="joint"),
-    am.FullAROMA(),
-]
+MODELS = [*online_models(), am.FactoredAROMA(covariance_update="joint")]
 models = pytest.mark.parametrize("model", MODELS, ids=repr)
 
 
@@ -30,7 +23,7 @@ def rows(n_rows=60, width=24, seed=0):
 
 
 def interrupted(call, after=0.3):
-    """Run a call and press Ctrl-C; tell whether it was stopped."""
+    """Run a call and press Ctrl-C; return whether it was stopped."""
     timer = threading.Timer(after, signal.raise_signal, [signal.SIGINT])
     timer.start()
     try:

@@ -89,7 +89,7 @@ def test_judgements_that_go_against_any_margin_are_allowed_for():
         np.tile([0.1, 0.2, -0.3], 64),
     ],
 )
-def test_what_is_no_better_than_chance_is_told_as_such(margins):
+def test_predictions_no_better_than_chance_have_probability_one_half(margins):
     np.testing.assert_allclose(curve_of(margins).probabilities(np.array([-2.0, 0.0, 0.1])), 0.5, atol=1e-12)
 
 
@@ -139,7 +139,7 @@ def test_predictions_count_when_about_as_much_was_learned_and_some_hundreds_in_a
 
 @settings(max_examples=30, deadline=None)
 @given(cuts=st.lists(st.integers(1, 6000), min_size=1, max_size=8), seed=st.integers(0, 9))
-def test_predictions_one_by_one_in_pieces_or_all_at_once_make_the_same_curve(cuts, seed):
+def test_predictions_one_by_one_in_batches_or_together_make_the_same_curve(cuts, seed):
     margins = judged(sum(cuts), lambda m: logistic(m), seed=seed)
     whole, pieces, single = Calibration(), Calibration(), Calibration()
     whole.add(margins, 7)
@@ -215,7 +215,7 @@ def test_the_unit_of_margins_is_their_size(scale):
     assert 0.4 * typical < model._unit_of_margins < typical  # queries and differences are not independent here
 
 
-def test_predicting_and_then_learning_pieces_is_the_same_as_one_at_a_time():
+def test_calibrating_before_each_batch_equals_learning_one_at_a_time():
     X, _ = digits()
     triplets = comparisons(np.arange(300), 200, 0)
     start = am.DiagonalAROMA().fit_triplets(triplets[:50], X)
@@ -273,13 +273,13 @@ def test_a_model_that_is_mapped_from_a_file_learns_on_and_what_is_pickled_holds_
     assert len(pickle.dumps(fresh)) < size + 1_000
 
 
-def test_nothing_to_predict_is_noted_nowhere():
+def test_an_empty_batch_records_no_prediction():
     X, _ = digits()
     model = am.DiagonalAROMA().fit_triplets([[0, 1, 2]], X)
     assert model.calibrate(np.empty((0, 3), dtype=int), X).__dict__.get("_calibration") is None
 
 
-def test_after_forgetting_what_was_predicted_long_ago_counts_no_more():
+def test_predictions_before_a_decay_are_not_used():
     X, _ = digits()
     model = am.MomentAROMA(1e-2).fit_triplets(comparisons(np.arange(600), 3_000, 0), X)
     model.calibrate(comparisons(np.arange(600, 1_200), 1_000, 1), X)

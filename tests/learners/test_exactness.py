@@ -155,7 +155,7 @@ def test_arow_agrees_with_the_paper(covariance, dtype, tolerance, container):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_margins_and_variances_told_before_each_update_are_those_of_the_paper(variant):
+def test_margins_and_variances_before_each_update_are_those_of_the_paper(variant):
     learner, oracle, options = VARIANTS[variant]
     Q, P, triplets, _ = make_problem(4, 5, 0.3, seed=10, n_triplets=200)
     model = learner(**options)
@@ -254,7 +254,7 @@ def test_a_margin_of_exactly_one_has_no_loss_and_changes_nothing(learner, width)
 
 
 @pytest.mark.parametrize("rule", ["margin", "mistake"])
-def test_in_blocks_the_deviation_told_before_an_update_is_that_of_the_margin(rule, monkeypatch):
+def test_in_blocks_the_recorded_deviation_is_that_of_the_margin_before_the_update(rule, monkeypatch):
     monkeypatch.setattr(pending, "block_size", lambda m, n: 7)
     rng = np.random.default_rng(15)
     Q, P = rng.normal(size=(20, 9)) * 0.5, rng.normal(size=(20, 8)) * 0.5

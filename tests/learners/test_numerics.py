@@ -49,7 +49,7 @@ def test_scales_above_the_limit_are_refused_and_those_below_are_accepted(learner
     q, good, bad = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), np.zeros((1, 2))
     for scale in (1.01 * limit, 1e30, 1e150, 1e300):
         model = learner(dtype=dtype)
-        with pytest.raises(ValueError, match="too large for|expected at most"):
+        with pytest.raises(ValueError, match=r"too large for|expected at most"):
             model.learn_one(q * scale**0.5, good, bad)
         assert not hasattr(model, "_state")
         with pytest.raises(ValueError, match="sample_weight"):
@@ -274,7 +274,7 @@ def test_the_triplet_that_used_up_the_covariance_is_named_by_its_number_in_the_w
     ("learner", "names"),
     [(am.FullAROMA, ["Sigma"]), (am.FactoredAROMA, ["Lambda"]), (am.FactoredAROMA, ["Lambda", "Omega"])],
 )
-def test_a_variance_that_rounding_left_under_zero_is_told_as_zero(learner, names):
+def test_a_variance_that_rounding_left_below_zero_is_reported_as_zero(learner, names):
     model = learner().fit_triplets([[1, 1, 0]], np.eye(2))
     for name in names:
         model._state[name][0, 0] = -1e-18

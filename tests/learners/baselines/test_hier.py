@@ -32,7 +32,7 @@ def test_a_hierarchy_of_one_level_is_flat():
     np.testing.assert_array_equal(class_similarity([3, 1, 2], {}), np.eye(3))
 
 
-def test_nodes_are_told_apart_by_the_whole_way_to_them():
+def test_nodes_are_distinguished_by_their_whole_path():
     names = ["a.x.1", "b.x.1"]
     np.testing.assert_array_equal(class_similarity(names, hierarchy_from_dots(names)), np.eye(2))
 

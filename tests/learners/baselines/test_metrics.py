@@ -173,7 +173,7 @@ def test_bounds_are_percentiles_of_squared_distances(learner):
 
 
 @pytest.mark.parametrize("learner", [am.ITML, am.LEGO])
-def test_fit_draws_its_pairs_from_the_labels_in_turns(learner):
+def test_fit_samples_similar_and_dissimilar_pairs_alternately(learner):
     X, y = wine()
     triplets = am.triplets.from_labels(y, 50, random_state=3)
     numbers = triplets[:, [0, 1, 0, 2]].reshape(-1, 2)[:99]

@@ -346,7 +346,7 @@ def test_lam_may_change_between_readings_without_learning_anew():
         model.set_params(alpha=-1.0).similarity(Q, P)
 
 
-def test_a_saved_model_goes_on_and_a_broken_one_is_refused(tmp_path):
+def test_a_saved_model_resumes_and_an_invalid_one_is_refused(tmp_path):
     Q, P, triplets, _ = toy()
     model = am.MomentAROMA().fit_triplets(triplets[:100], Q, P)
     model.save(tmp_path / "model")

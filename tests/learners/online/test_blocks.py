@@ -118,7 +118,7 @@ def test_judgements_one_by_one_give_the_bits_of_a_block_of_whole_rows(learner, w
     assert block.n_updates_ > 2 * pending.block_size(width, width)
 
 
-def test_a_file_keeps_pending_steps_of_oasis_and_learning_goes_on_with_the_same_bits(tmp_path):
+def test_a_file_keeps_pending_steps_of_oasis_and_learning_resumes_with_a_bit_identical_result(tmp_path):
     Q, P, triplets = mixed_problem(40, 40, seed=4, kinds=("whole",))
     model = am.OASIS().fit_triplets(triplets[:333], Q, P)
     assert model._state["counts"][3] > 0

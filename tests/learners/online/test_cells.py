@@ -311,7 +311,7 @@ def test_an_interrupt_while_tables_get_longer_loses_nothing(monkeypatch):
     assert files_equal(model, clone(model).fit_triplets(triplets[:seen], X))
 
 
-def test_the_way_cells_are_kept_cannot_change_while_the_model_goes_on():
+def test_the_storage_of_cells_cannot_change_after_the_first_triplet():
     model = am.OASIS(cells="touched").fit_triplets([[0, 1, 2]], np.eye(3))
     with pytest.raises(ValueError, match=r"cells must stay 'touched' .* got 'dense'"):
         model.set_params(cells="dense").learn_one([1, 0, 0], [0, 1, 0], [0, 0, 1])

@@ -1,4 +1,6 @@
-"""Room for new features, and less trust in what was learned long ago."""
+"""`grow` adds features, and `decay` reduces the confidence in earlier triplets."""
+
+from functools import partial
 
 import numpy as np
 import pytest
@@ -6,19 +8,15 @@ from scipy import sparse
 
 import aromatch as am
 from grouped_rows import groups
+from learner_classes import ONLINE, TRIPLET_LEARNERS, WITH_TOUCHED_CELLS, strength_parameter
 
 LEARNERS = {
-    "diagonal": lambda **kw: am.DiagonalAROMA(r=0.1, **kw),
-    "touched": lambda **kw: am.DiagonalAROMA(r=0.1, cells="touched", **kw),
-    "inverse": lambda **kw: am.DiagonalAROMA(r=0.1, covariance_update="inverse", **kw),
-    "factored": lambda **kw: am.FactoredAROMA(r=0.1, **kw),
-    "full": lambda **kw: am.FullAROMA(r=0.1, **kw),
-    "oasis": lambda **kw: am.OASIS(**kw),
-    "oasis, touched": lambda **kw: am.OASIS(cells="touched", **kw),
-    "moment": lambda: am.MomentAROMA(0.01),
-    "moment, auto": lambda: am.MomentAROMA("auto"),
+    **{cls.__name__: partial(cls, **{strength_parameter(cls): 0.1}) for cls in TRIPLET_LEARNERS},
+    **{f"{cls.__name__}, touched": partial(cls, 0.1, cells="touched") for cls in WITH_TOUCHED_CELLS},
+    "DiagonalAROMA, inverse": partial(am.DiagonalAROMA, 0.1, covariance_update="inverse"),
+    "MomentAROMA, auto": partial(am.MomentAROMA, "auto"),
 }
-WITH_A_DISTRIBUTION = [name for name in LEARNERS if "oasis" not in name]
+ONLINE_NAMES = [name for name, make in LEARNERS.items() if make.func in ONLINE]
 
 
 def toy(m=14, n=13, n_triplets=150):
@@ -39,16 +37,18 @@ def dense(matrix):
 # -- growing ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if name != "factored"])
-def test_a_model_that_grows_is_one_that_had_the_features_all_along(name):
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name != "FactoredAROMA"])
+def test_a_grown_model_equals_one_with_all_features_from_the_start(name):
     Q, P, triplets = toy()
-    settings = {} if "moment" in name else {"init": "zero"}
+    settings = {"init": "zero"} if name in ONLINE_NAMES else {}
     model = LEARNERS[name](**settings).fit_triplets(triplets[:90], Q, P).grow(17, 16)
     all_along = LEARNERS[name](**settings).fit_triplets(triplets[:90], wider(Q, 17), wider(P, 16))
     rng = np.random.default_rng(1)
     Q, P = (wider(X, width) + 0.1 * rng.normal(size=(len(X), width)) for X, width in ((Q, 17), (P, 16)))
     for _ in range(2):
-        tolerance = 1e-9 if name != "moment, auto" else 0.5  # what is added to all features alike, alpha, is another
+        tolerance = (
+            1e-9 if name != "MomentAROMA, auto" else 0.5
+        )  # alpha differs: it depends on the mean square of a feature
         np.testing.assert_allclose(model.similarity(Q, P), all_along.similarity(Q, P), rtol=tolerance, atol=tolerance)
         model.partial_fit_triplets(triplets[90:], Q, P)
         all_along.partial_fit_triplets(triplets[90:], Q, P)
@@ -56,7 +56,7 @@ def test_a_model_that_grows_is_one_that_had_the_features_all_along(name):
 
 
 @pytest.mark.parametrize("size", [6, 30])
-def test_covariances_of_new_features_are_those_of_the_start(size):
+def test_covariances_of_new_features_are_the_initial_ones(size):
     Q, P, triplets = toy(size, size)
     model = am.FactoredAROMA(r=0.1).fit_triplets(triplets, Q, P)  # at 30 features with terms that are pending
     before = {name: getattr(model, f"{name}_") for name in ("W", "Omega", "Lambda")}
@@ -68,9 +68,9 @@ def test_covariances_of_new_features_are_those_of_the_start(size):
     assert model.learn_one(np.ones(size + 5), np.ones(size + 5), np.zeros(size + 5)).updated
 
 
-@pytest.mark.parametrize("name", ["diagonal", "touched", "factored", "oasis", "oasis, touched"])
+@pytest.mark.parametrize("name", [name for name in ONLINE_NAMES if "Full" not in name])
 @pytest.mark.parametrize(("init", "expected"), [("identity", 1.0), (3.0, 3.0), ("zero", 0.0)])
-def test_new_features_start_as_the_others_did(name, init, expected):
+def test_new_features_start_from_init(name, init, expected):
     Q, P, triplets = toy(5, 5)
     model = LEARNERS[name](init=init).fit_triplets(triplets, Q, P)
     W = dense(model.W_)
@@ -81,7 +81,7 @@ def test_new_features_start_as_the_others_did(name, init, expected):
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
-def test_a_matrix_to_start_from_says_nothing_of_new_features(container):
+def test_new_features_start_at_zero_if_init_is_a_matrix(container):
     Q, P, triplets = toy(5, 4)
     model = am.OASIS(init=container(np.ones((5, 4)))).fit_triplets(triplets[:0], Q, P).grow(6, 5)
     expected = np.zeros((6, 5))
@@ -90,11 +90,11 @@ def test_a_matrix_to_start_from_says_nothing_of_new_features(container):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_a_model_that_has_grown_can_be_saved_and_goes_on(name, tmp_path):
+def test_a_grown_model_can_be_saved_and_resumed(name, tmp_path):
     Q, P, triplets = toy()
-    settings = {} if "moment" in name else {"init": "zero"}
+    settings = {"init": "zero"} if name in ONLINE_NAMES else {}
     model = LEARNERS[name](**settings).fit_triplets(triplets[:90], Q, P).grow(16, 15)
-    if name in WITH_A_DISTRIBUTION:
+    if hasattr(model, "decay"):
         model.decay(0.3)
     model.save(tmp_path / "model")
     loaded = am.load(tmp_path / "model")
@@ -104,7 +104,7 @@ def test_a_model_that_has_grown_can_be_saved_and_goes_on(name, tmp_path):
     np.testing.assert_array_equal(dense(model.W_), dense(loaded.W_))
 
 
-def test_sums_that_nobody_asks_for_any_more_do_not_hinder():
+def test_sums_that_only_earlier_parameters_needed_are_ignored():
     Q, P, triplets = toy(5, 5)
     model = am.MomentAROMA("auto").fit_triplets(triplets, Q, P).set_params(alpha=0.1)
     np.testing.assert_allclose(model.grow(6).W_[:5, :5], am.MomentAROMA(0.1).fit_triplets(triplets, Q, P).W_)
@@ -120,7 +120,7 @@ def test_sums_that_nobody_asks_for_any_more_do_not_hinder():
         (lambda: am.DiagonalAROMA(), (200_000, 200_000), "cells="),
     ],
 )
-def test_growing_that_cannot_be_is_refused_and_changes_nothing(make, sizes, message):
+def test_invalid_sizes_are_refused_and_change_nothing(make, sizes, message):
     Q, P, triplets = toy(5, 4)
     model = make().fit_triplets(triplets, Q, P)
     before = model.W_
@@ -143,28 +143,28 @@ def test_an_identity_cannot_become_oblong(cells):
 
 @pytest.mark.parametrize("rate", [0.2, 0.9])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_what_is_known_goes_back_towards_the_start(rate, dtype):
+def test_decay_moves_the_covariance_towards_the_initial_one(rate, dtype):
     Q, P, triplets = toy(5, 4)
     tolerance = 1e-9 if dtype == "float64" else 1e-4
-    for name in ("diagonal", "touched", "factored", "full"):
+    for name in ("DiagonalAROMA", "DiagonalAROMA, touched", "FactoredAROMA", "FullAROMA"):
         model = LEARNERS[name](dtype=dtype).fit_triplets(triplets, Q, P)
         W = dense(model.W_)
-        if name == "factored":
+        if name == "FactoredAROMA":
             share, known = 1 - np.sqrt(1 - rate), [model.Omega_, model.Lambda_]
             found = model.decay(rate).Omega_, model.Lambda_
         else:
             share, Sigma = rate, dense(model.Sigma_)
-            known = [Sigma if name == "full" else np.diag(Sigma.ravel())]
+            known = [Sigma if name == "FullAROMA" else np.diag(Sigma.ravel())]
             Sigma = dense(model.decay(rate).Sigma_)
-            found = [Sigma if name == "full" else np.diag(Sigma.ravel())]
+            found = [Sigma if name == "FullAROMA" else np.diag(Sigma.ravel())]
         for before, after in zip(known, found, strict=True):
             expected = np.linalg.inv((1 - share) * np.linalg.inv(before.astype(float)) + share * np.eye(len(before)))
             np.testing.assert_allclose(after, expected, rtol=tolerance, atol=tolerance)
         np.testing.assert_allclose(dense(model.W_), W, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_A_DISTRIBUTION if "moment" not in name])
-def test_all_can_be_forgotten_but_the_mean_and_nothing_too(name):
+@pytest.mark.parametrize("name", [name for name in ONLINE_NAMES if hasattr(LEARNERS[name](), "decay")])
+def test_a_rate_of_1_restores_the_initial_covariance_and_a_rate_of_0_changes_nothing(name):
     Q, P, triplets = toy(12, 12)
     model = LEARNERS[name]().fit_triplets(triplets, Q, P)
     W, std = dense(model.W_), model.pair_std(Q, P, [[0, 0]])
@@ -173,11 +173,10 @@ def test_all_can_be_forgotten_but_the_mean_and_nothing_too(name):
     pairs = [[i, j] for i in range(5) for j in range(5)]
     np.testing.assert_allclose(model.decay(1).pair_std(Q, P, pairs), fresh.pair_std(Q, P, pairs), rtol=1e-9)
     np.testing.assert_allclose(dense(model.W_), W, rtol=1e-9, atol=1e-12)
-    # With the pending terms of before gone, learning goes on.
     assert model.partial_fit_triplets(triplets, Q, P).n_triplets_seen_ == 2 * len(triplets)
 
 
-def test_sums_are_weighed_less():
+def test_decay_multiplies_the_weights_of_earlier_triplets():
     Q, P, triplets = toy(5, 4)
     model = am.MomentAROMA(0.1).fit_triplets(triplets[:90], Q, P).decay(0.75).partial_fit_triplets(triplets[90:], Q, P)
     weights = np.where(np.arange(len(triplets)) < 90, 0.25, 1.0)
@@ -195,7 +194,7 @@ def test_rates_outside_of_zero_to_one_are_refused(rate, error):
         model.decay(rate)
 
 
-def test_what_has_no_distribution_cannot_forget():
+def test_a_learner_without_a_distribution_has_no_decay():
     assert not hasattr(am.OASIS().fit_triplets([[0, 1, 2]], np.eye(3)), "decay")
 
 
@@ -209,9 +208,9 @@ def test_what_has_no_distribution_cannot_forget():
         (lambda: am.MomentAROMA(0.01), 0.0, 0.2, 1_000, 0.1),
     ],
 )
-def test_who_forgets_follows_a_truth_that_changes_half_way(make, at_once, rate, n, gain):
+def test_decay_improves_the_ranking_after_preferences_change(make, at_once, rate, n, gain):
     X, y, X_test, y_test = groups(n_rows=400, n_groups=8, width=30, spread=0.3)
-    # Half way, what belongs together is another thing: rows want the next group, and no longer their own.
+    # Preferences change: at first rows of the same group are preferred, then those of the next group.
     rng = np.random.default_rng(0)
     before = am.triplets.from_labels(y, 20_000, random_state=0)
     query, other = rng.integers(400, size=(2, 2 * n))
