@@ -45,9 +45,9 @@ def test_nan_and_infinity_are_found_in_every_column_of_every_container(container
 def test_a_number_that_is_too_large_is_noticed_in_every_column_of_every_container(container, dtype, column):
     X = np.eye(2, WIDTH, dtype=dtype)
     X[0, column] = 1e6  # |q|^2 |p|^2 / r is 1e12
-    with pytest.raises(ValueError, match=r"the\s+most that"):
+    with pytest.raises(ValueError, match="expected at most"):
         am.FactoredAROMA().fit_triplets([[0, 0, 1]], np.ones((1, 2)), CONTAINERS[container](X))
-    with pytest.raises(ValueError, match=r"the\s+most that"):
+    with pytest.raises(ValueError, match="expected at most"):
         am.FactoredAROMA().learn_one(np.ones(2), CONTAINERS[container](X)[[0]], X[1])
 
 
