@@ -12,6 +12,7 @@ from sklearn.base import clone
 import aromatch as am
 from aromatch.kernels import blocked
 from learner_classes import online_models
+from saved_state import saved_state
 
 MODELS = [*online_models(), am.FactoredAROMA(covariance_update="joint")]
 models = pytest.mark.parametrize("model", MODELS, ids=repr)
@@ -43,13 +44,13 @@ def test_an_interrupt_leaves_the_model_at_a_triplet_boundary(model):
     seen = model.n_triplets_seen_
     assert 0 < seen < len(triplets)
     again = clone(model).fit_triplets(triplets[:seen], X)
-    for name, array in model._to_file().items():
-        np.testing.assert_array_equal(array, again._to_file()[name])
+    for name, array in saved_state(model).items():
+        np.testing.assert_array_equal(array, saved_state(again)[name])
 
 
 def test_an_interrupt_before_learning_begins_keeps_the_model_that_was_there(monkeypatch):
     model = am.DiagonalAROMA(n_triplets=10).fit(rows(), np.arange(60) % 3)
-    before = {name: array.tobytes() for name, array in model._state.items()}
+    before = {name: array.tobytes() for name, array in saved_state(model).items()}
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -62,13 +63,13 @@ def test_an_interrupt_before_learning_begins_keeps_the_model_that_was_there(monk
         with pytest.raises(KeyboardInterrupt):
             call()
         assert model.n_features_in_ == 24
-        assert {name: array.tobytes() for name, array in model._state.items()} == before
+        assert {name: array.tobytes() for name, array in saved_state(model).items()} == before
 
 
 def test_what_is_pending_is_folded_once_even_when_interrupted_right_after():
     X, triplets = rows(width=64), np.random.default_rng(2).integers(60, size=(21, 3))
     model = am.FactoredAROMA().fit_triplets(triplets, X)
-    assert model._state["counts"][3] > 0
+    assert saved_state(model)["counts"][3] > 0
     state, expected = model._state, model.W_
     blocked.fold(
         *(state[name] for name in ("W", "Omega", "Lambda", "pending_a", "pending_b", "pending_steps", "counts"))

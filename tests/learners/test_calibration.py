@@ -19,6 +19,7 @@ from aromatch.exceptions import ModelFileError
 from aromatch.io.container import read_model, write_model
 from aromatch.learners.calibration import Calibration
 from learner_classes import SIMILARITIES
+from saved_state import saved_state
 
 CONFIDENT = {
     "d-AROMA": lambda: am.DiagonalAROMA(10.0),
@@ -186,7 +187,9 @@ def test_probabilities_of_a_learner_come_true_for_rows_that_it_has_not_seen(name
 
 def rms_margin(model):
     """The size of margins, from the sums of the triplets."""
-    qq, pp, W = (array.astype(np.longdouble) for array in (model._state["qq"], model._state["pp"], model.W_))
+    qq, pp, W = (
+        array.astype(np.longdouble) for array in (saved_state(model)["qq"], saved_state(model)["pp"], model.W_)
+    )
     return float(np.sqrt(np.trace(W.T @ qq @ W @ pp)) / model.sum_of_weights_)
 
 

@@ -7,6 +7,7 @@ from scipy import sparse
 import aromatch as am
 from aromatch.exceptions import NumericalError
 from aromatch.learners.online import pending
+from saved_state import saved_state
 
 WIDTH = 19  # two registers of float32 and a rest, whatever the kernel
 
@@ -181,8 +182,8 @@ def test_rows_with_exactly_a_quarter_of_non_zeros_give_the_same_bits_in_every_co
     plain = learner(init="zero", dtype=dtype).fit_triplets(triplets, Q, P)
     for container in (sparse.csr_matrix, np.asfortranarray):
         other = learner(init="zero", dtype=dtype).fit_triplets(triplets, container(Q), container(P))
-        for name, array in plain._state.items():
-            np.testing.assert_array_equal(other._state[name], array)
+        for name, array in saved_state(plain).items():
+            np.testing.assert_array_equal(saved_state(other)[name], array)
 
 
 @pytest.mark.parametrize("C", [0.001, 0.1])

@@ -13,6 +13,7 @@ from aromatch.workflows.fitting import LearnerOptions
 from aromatch.workflows.judge import Judge
 from aromatch.workflows.train import TrainOptions, train
 from collections_on_disk import write_folder, write_search
+from saved_state import saved_state
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +47,8 @@ def test_a_replayed_log_gives_the_model_of_the_session_to_the_bit(place, tmp_pat
     again = replay(start, str(log), str(tmp_path / "again"))
     assert again.n_learned == first.n_learned + second.n_learned
     two, replayed = am.load(tmp_path / "two"), am.load(tmp_path / "again")
-    assert {name: array.tobytes() for name, array in two.model._to_file().items()} == {
-        name: array.tobytes() for name, array in replayed.model._to_file().items()
+    assert {name: array.tobytes() for name, array in saved_state(two.model).items()} == {
+        name: array.tobytes() for name, array in saved_state(replayed.model).items()
     }
     assert replayed.metadata["n_answers"] == two.metadata["n_answers"] == again.n_learned
 

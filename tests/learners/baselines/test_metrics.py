@@ -18,6 +18,7 @@ import aromatch as am
 from aromatch.learners.baselines import lmnn, pairs
 from aromatch.learners.baselines.lego import later_distance
 from aromatch.learners.baselines.lmnn import Neighbours
+from saved_state import saved_state
 
 FIXTURES = np.load(Path(__file__).parents[2] / "fixtures" / "metric_learn.npz")
 
@@ -257,7 +258,7 @@ def test_the_objective_of_lmnn_is_the_published_one_also_with_small_classes(scal
 def test_what_lmnn_reports_is_the_objective_of_what_it_learned_and_its_minimum_is_flat():
     X, classes, _ = small()
     model = am.LMNN(2, mu=0.5, max_iter=500, tol=1e-8).fit(X, classes)
-    L = model._state["L"]
+    L = saved_state(model)["L"]
     np.testing.assert_allclose(model.objectives_[-1], plain_objective(L, X, classes, 2, 0.5), rtol=1e-9)
     assert model.n_left_out_ == 0
     rng = np.random.default_rng(0)

@@ -13,6 +13,7 @@ from aromatch.learners.embedding.projection import moment_map, psd_factor
 from aromatch.learners.embedding.refinement import Batch, Settings, loss_and_gradient
 from aromatch.learners.embedding.training_set import ScaledSet, Side, TripletData, ValidationSet
 from grouped_rows import groups, quality
+from saved_state import saved_state
 
 # Groups whose rows spread more along some features than along others, and nearer to some groups than to others.
 SPREAD = {"n_rows": 1_500, "n_groups": 30, "width": 60, "spread": 0.5, "decay": 30}
@@ -212,9 +213,10 @@ def test_the_choice_is_made_from_a_map_that_was_fitted_without_validation_rows(m
     train = am.MomentAROMA(model.alpha_).fit_triplets(triplets[~is_validation[triplets].any(axis=1)], X)
     assert model.denoise_weight_ == 1
     left, right = (
-        np.linalg.inv(train._state[name] / train.sum_of_weights_ + model.alpha_ * np.eye(60)) for name in ("qq", "pp")
+        np.linalg.inv(saved_state(train)[name] / train.sum_of_weights_ + model.alpha_ * np.eye(60))
+        for name in ("qq", "pp")
     )
-    W = left @ (model._state["train_denoised_qp"] / (model.sum_of_weights_ * 49 / 64)) @ right
+    W = left @ (saved_state(model)["train_denoised_qp"] / (model.sum_of_weights_ * 49 / 64)) @ right
     starts = []
     choose = refinement._choose
     monkeypatch.setattr(refinement, "_choose", lambda L, *rest: starts.append(L) or choose(L, *rest))

@@ -13,6 +13,7 @@ import aromatch as am
 from aromatch.kernels.moments import add_sums
 from aromatch.kernels.rows import RowView
 from aromatch.learners.moment import sums
+from saved_state import saved_state
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}
 
@@ -40,7 +41,7 @@ def by_hand(Q, P, triplets, weights, alpha):
 
 
 def state_of(model):
-    return dict(model._state)
+    return saved_state(model)
 
 
 @pytest.mark.parametrize("share_of_zeros", [0.0, 0.4, 0.95], ids=["dense", "mixed", "sparse"])
@@ -115,9 +116,9 @@ def test_neither_order_nor_batches_matter_and_merged_models_equal_one_of_all_tri
         assert other.sum_of_weights_ == pytest.approx(whole.sum_of_weights_)
         assert (other.n_triplets_seen_, other.n_updates_) == (whole.n_triplets_seen_, whole.n_updates_)
     for model, kept in zip(apart, before, strict=True):
-        assert all((model._state[name] == array).all() for name, array in kept.items())
+        assert all((saved_state(model)[name] == array).all() for name, array in kept.items())
     again = am.merge([merged, am.MomentAROMA().fit_triplets(triplets[:0], Q, P)])
-    assert all((again._state[name] == array).all() for name, array in state_of(merged).items())
+    assert all((saved_state(again)[name] == array).all() for name, array in state_of(merged).items())
 
 
 def test_a_weight_is_that_many_triplets_and_no_weight_changes_nothing():
@@ -187,9 +188,9 @@ def test_labels_give_the_sums_over_all_triplets(sizes, share_of_zeros):
     model = am.MomentAROMA().fit(sparse.csr_array(X), np.array(["b", "a", "d", "c"])[y])
     expected = am.MomentAROMA().fit_triplets(triplets, X, sample_weight=weights)
     np.testing.assert_allclose(model.W_, expected.W_, rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(model._state["qq"], expected._state["qq"], **CLOSE)
-    np.testing.assert_allclose(model._state["qp"], expected._state["qp"], rtol=1e-8, atol=1e-11)
-    np.testing.assert_allclose(model._state["pp"], expected._state["pp"], rtol=1e-8, atol=1e-11)
+    np.testing.assert_allclose(saved_state(model)["qq"], saved_state(expected)["qq"], **CLOSE)
+    np.testing.assert_allclose(saved_state(model)["qp"], saved_state(expected)["qp"], rtol=1e-8, atol=1e-11)
+    np.testing.assert_allclose(saved_state(model)["pp"], saved_state(expected)["pp"], rtol=1e-8, atol=1e-11)
     assert model.n_triplets_seen_ == len(triplets)
     assert model.sum_of_weights_ == pytest.approx(len(set(triplets[:, 0])))
 
@@ -277,7 +278,7 @@ def test_counts_stop_at_the_most_that_they_hold():
     model._state["counts"][:] = np.iinfo(np.int64).max - 1
     merged = am.merge([model, model.copy()])
     assert merged.n_triplets_seen_ == merged.n_updates_ == np.iinfo(np.int64).max
-    assert merged._state["counts"].dtype == np.int64
+    assert saved_state(merged)["counts"].dtype == np.int64
 
 
 def test_many_classes_are_summed_a_few_at_a_time(monkeypatch):
@@ -371,7 +372,7 @@ def test_reading_changes_no_later_bits_and_readings_are_copies():
         for name in ("W_", "Omega_", "Lambda_"):
             getattr(read, name)[:] = 7.0
         read.margin_std(triplets, Q, P)
-    assert all((quiet._state[name] == array).all() for name, array in read._state.items())
+    assert all((saved_state(quiet)[name] == array).all() for name, array in saved_state(read).items())
     np.testing.assert_array_equal(quiet.W_, read.W_)
 
 
@@ -392,7 +393,7 @@ def test_an_interrupt_leaves_whole_batches(monkeypatch):
     assert model.n_triplets_seen_ == 100
     left[0] = 10
     again = am.MomentAROMA().fit_triplets(triplets[:100], Q, P)
-    assert all((again._state[name] == array).all() for name, array in model._state.items())
+    assert all((saved_state(again)[name] == array).all() for name, array in saved_state(model).items())
 
 
 def test_the_model_is_as_before_when_a_row_is_refused():
@@ -403,7 +404,7 @@ def test_the_model_is_as_before_when_a_row_is_refused():
     bad[triplets[0, 1], 0] = np.nan
     with pytest.raises(ValueError, match="P contains NaN"):
         model.partial_fit_triplets(triplets, Q, bad)
-    assert all((model._state[name] == array).all() for name, array in before.items())
+    assert all((saved_state(model)[name] == array).all() for name, array in before.items())
     assert clone(model).get_params() == model.get_params()
 
 
@@ -425,7 +426,7 @@ def test_a_finalized_model_has_the_same_w_and_confidence_to_the_bit_in_three_mat
     for name in ("W_", "Omega_", "Lambda_"):
         assert getattr(finalized, name).tobytes() == getattr(model, name).tobytes()
     assert finalized.alpha_ == model.alpha_
-    assert {*finalized._to_file()} == {"qq", "qp", "pp", "weight", "counts"}
+    assert {*saved_state(finalized)} == {"qq", "qp", "pp", "weight", "counts"}
     before = model.W_
     finalized.learn_one(X[0], X[4], X[1])
     assert not np.array_equal(finalized.W_, before)

@@ -9,6 +9,7 @@ from aromatch.kernels.rows import RowView
 from aromatch.learners.moment import sums
 from aromatch.learners.moment.solution import Choice, Solution
 from grouped_rows import NOISY, groups, quality
+from saved_state import saved_state
 
 
 def validation_rows(view, indices):
@@ -29,8 +30,10 @@ def test_validation_rows_depend_on_values_alone(container):
     other = am.MomentAROMA("auto").fit_triplets(triplets, container(X))
     turned = am.MomentAROMA("auto").fit_triplets(59 - triplets[::-1], X[::-1])
     for model in (other, turned):
-        assert model._state["validation_weight"] == plain._state["validation_weight"]
-        np.testing.assert_allclose(model._state["validation_qp"], plain._state["validation_qp"], rtol=1e-9, atol=1e-12)
+        assert saved_state(model)["validation_weight"] == saved_state(plain)["validation_weight"]
+        np.testing.assert_allclose(
+            saved_state(model)["validation_qp"], saved_state(plain)["validation_qp"], rtol=1e-9, atol=1e-12
+        )
         assert model.alpha_ == pytest.approx(plain.alpha_)
 
 
@@ -69,7 +72,7 @@ def test_sums_are_split_into_training_rows_and_validation_queries():
     ):
         alone = am.MomentAROMA().fit_triplets(triplets[which], X)
         for name in sums.Sums._fields:
-            np.testing.assert_allclose(model._state[part + name], alone._state[name], rtol=1e-9, atol=1e-10)
+            np.testing.assert_allclose(saved_state(model)[part + name], saved_state(alone)[name], rtol=1e-9, atol=1e-10)
 
 
 def test_labels_of_validation_rows_are_not_in_the_training_sums():
@@ -79,7 +82,7 @@ def test_labels_of_validation_rows_are_not_in_the_training_sums():
     for part, which in (("train_", ~is_held), ("validation_", is_held)):
         alone = am.MomentAROMA().fit(X[which], y[which])
         for name in sums.Sums._fields:
-            np.testing.assert_allclose(model._state[part + name], alone._state[name], rtol=1e-9, atol=1e-10)
+            np.testing.assert_allclose(saved_state(model)[part + name], saved_state(alone)[name], rtol=1e-9, atol=1e-10)
     np.testing.assert_array_equal(model.set_params(alpha=0.01).W_, am.MomentAROMA(0.01).fit(X, y).W_)
 
 
@@ -88,7 +91,7 @@ def test_labels_of_validation_rows_are_not_in_the_training_sums():
 
 def by_hand(model):
     """The best alpha by margins of the validation sums, in full: nothing diagonal, each alpha with its own inverses."""
-    state = model._state
+    state = saved_state(model)
     learn, held = float(state["train_weight"][0]), float(state["validation_weight"][0])
     scale = np.sqrt(np.trace(state["qq"]) / len(state["qq"]) * np.trace(state["pp"]) / len(state["pp"]))
     scale /= state["weight"][0]
@@ -192,7 +195,7 @@ def test_chosen_settings_can_be_replaced_by_given_ones(tmp_path):
     plain = am.MomentAROMA(0.1).fit_triplets(triplets, X)
     np.testing.assert_allclose(chosen.W_, plain.W_, rtol=1e-9, atol=1e-12)
     chosen.save(tmp_path / "plain")
-    assert set(am.load(tmp_path / "plain")._state) == set(plain._state)
+    assert set(saved_state(am.load(tmp_path / "plain"))) == set(saved_state(plain))
     chosen.partial_fit_triplets(triplets, X)
     with pytest.raises(ValueError, match="needs validation rows"):
         _ = chosen.set_params(alpha="auto").W_
@@ -286,10 +289,10 @@ def test_the_choice_is_that_of_simple_loops(n_triplets, decay):
     X, y, _, _ = groups(**(NOISY | {"decay": decay}))
     triplets = am.triplets.from_labels(y, n_triplets, random_state=0)
     model = am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X)
-    alpha, share = choice_by_hand(model._state)
+    alpha, share = choice_by_hand(saved_state(model))
     assert model.denoise_weight_ == share
     assert model.alpha_ == pytest.approx(alpha, rel=1e-6)
-    state, weight = model._state, model.sum_of_weights_
+    state, weight = saved_state(model), model.sum_of_weights_
     qp = (1 - share) * state["qp"] + share * state["denoised_qp"]
     left, right = (np.linalg.inv(state[name] / weight + alpha * np.eye(100)) for name in ("qq", "pp"))
     np.testing.assert_allclose(model.W_, left @ (qp / weight) @ right, rtol=1e-6, atol=1e-8 * np.abs(model.W_).max())
@@ -320,7 +323,7 @@ def test_the_same_judgements_give_the_same_bits():
 def test_w_of_training_rows_uses_training_sums_only(share):
     X, y, _, _ = groups(n_rows=300)
     triplets = am.triplets.from_labels(y, 9_000, random_state=0)
-    state = am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X)._state
+    state = saved_state(am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X))
     solution = Solution(state, None, True)
     solution.choice = Choice(0.03, share)
     n = state["train_weight"]
@@ -344,7 +347,7 @@ def test_used_rows_are_found_with_and_without_a_sort(n_rows):
 def test_without_two_validation_objects_denoised_sums_take_the_alpha_of_the_plain_ones(monkeypatch):
     X, y, _, _ = groups(n_rows=300)
     triplets = am.triplets.from_labels(y, 9_000, random_state=0)
-    state = am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X)._state
+    state = saved_state(am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X))
     plain = am.MomentAROMA("auto").fit_triplets(triplets, X).alpha_
     blind = {
         **state,
@@ -353,5 +356,5 @@ def test_without_two_validation_objects_denoised_sums_take_the_alpha_of_the_plai
     }
     assert Solution(blind, None, True).choice.alpha == pytest.approx(plain)
     monkeypatch.setattr(sums, "is_validation", lambda hashes: np.arange(hashes.size).reshape(hashes.shape) == 7)
-    alone = am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X)._state
+    alone = saved_state(am.MomentAROMA("auto", denoise=True).fit_triplets(triplets, X))
     assert not alone["validation_denoised_pp"].any()

@@ -10,6 +10,7 @@ from aromatch.kernels.rows import RowView
 from aromatch.learners.inputs import Block
 from aromatch.learners.moment import sums, triplet_graph
 from grouped_rows import groups
+from saved_state import saved_state
 
 
 def block_of(Q, P, triplets, weights=None):
@@ -33,8 +34,8 @@ def denoised_qp(block):
 def test_every_group_has_a_component_and_the_denoised_sum_is_near_that_of_the_labels():
     X, y, _, _ = groups(n_rows=800)
     triplets = am.triplets.from_labels(y, 20_000, random_state=0)
-    everything = am.MomentAROMA().fit(X, y)._state
-    plain = am.MomentAROMA().fit_triplets(triplets, X)._state
+    everything = saved_state(am.MomentAROMA().fit(X, y))
+    plain = saved_state(am.MomentAROMA().fit_triplets(triplets, X))
     exact, sampled = everything["qp"] / everything["weight"], plain["qp"] / plain["weight"]
     denoised = denoised_qp(block_of(X, X, triplets)) / plain["weight"]
     assert np.linalg.matrix_rank(denoised) == 7  # one less than there are groups: the mean of all is no component
@@ -120,7 +121,7 @@ def test_queries_and_objects_of_two_collections(sizes):
     triplets = triplets[good & ~bad]
     K = 5 * (target[:, np.newaxis] == has) - 1.0
     exact = Q.T @ K @ P
-    plain = am.MomentAROMA().fit_triplets(triplets, Q, P)._state["qp"]
+    plain = saved_state(am.MomentAROMA().fit_triplets(triplets, Q, P))["qp"]
     denoised = denoised_qp(block_of(Q, P, triplets))
     far = [1 - np.vdot(found, exact) / np.linalg.norm(found) / np.linalg.norm(exact) for found in (plain, denoised)]
     assert far[1] < 0.5 * far[0]
