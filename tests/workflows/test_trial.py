@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, special
 
 import aromatch as am
 from aromatch.exceptions import ModelFileError
@@ -112,6 +112,22 @@ def test_what_was_clicked_must_have_been_shown_and_times_must_be_everywhere(tmp_
         read_log(str(write_jsonl(log, lists)), "judgements", VECTORS, None, missing="error")
 
 
+def test_lists_with_only_good_or_only_bad_objects_are_counted_in_a_note(tmp_path):
+    objects = write_jsonl(tmp_path / "objects.jsonl", [{"id": one, "vector": [1, at]} for at, one in enumerate("abc")])
+    lists = [{"query": "a", "good": ["b"], "bad": bad} for bad in (["c"], [], [])]
+    log = write_jsonl(tmp_path / "log.jsonl", lists)
+    report = run_trial(str(objects), str(log), kind="judgements", output=str(tmp_path / "trial"), verbose=False)
+    assert any(note.startswith("2 of 3 lists") for note in report.notes)
+
+
+def test_the_adapter_of_a_trial_learns_all_clicks_of_a_list():
+    P, one = np.eye(4), JudgedList(0, *map(rows_of, ([2, 3], [1], [1, 2, 3], [1])))
+    trained = next(each for each in methods(4) if each.name == "adapter").train(TrialRows(P, P), [one], "clicks", 0)
+    expected = am.Adapter(P, random_state=0)
+    expected.click(P[:1], [1, 2, 3], [2, 3])
+    np.testing.assert_array_equal(trained.similarity(P, P), expected.similarity(P, P))
+
+
 # -- measuring --------------------------------------------------------------------------------------------------------
 
 
@@ -194,8 +210,13 @@ def test_wide_rows_are_tried_without_what_would_not_fit():
 FAR = "queries far from judged ones"
 
 
+def measured(name, baseline, difference, error):
+    p = float(special.erfc(1.96 * abs(difference) / error / np.sqrt(2)))
+    return Measure(name, baseline, baseline + difference, difference, error, p)
+
+
 def told(name, gain=0.0, error=0.005, judged_share=1.0, worse="", skipped=None, untested=()):
-    correct = Measure("correct", 0.7, 0.7 + gain, gain, error, None)
+    correct = measured("correct", 0.7, gain, error)
     parts = correct, correct, worse, list(untested)
     return MethodReport(name, {}, correct, correct, judged_share, skipped, *parts, 1.0)
 
@@ -215,7 +236,14 @@ def told(name, gain=0.0, error=0.005, judged_share=1.0, worse="", skipped=None, 
         ([told("OASIS", 0.08, judged_share=0.5), told("adapter", 0.05)], "ship", "adapter", "adapter"),
         ([told("Rocchio", 0.2), told("adapter", 0.0, error=0.02)], "not enough evidence", None, "not significant"),
         ([told("adapter", 0.02, error=0.03)], "not enough evidence", None, "not significant"),
-        ([told("adapter", 0.02, error=0.018)], "not enough evidence", None, "not significant"),  # the best of five
+        ([told("adapter", 0.02, error=0.018)], "ship", "adapter", "2.0%"),
+        (
+            [told("OASIS"), told("adapter", 0.02, error=0.018)],  # the best of two
+            "not enough evidence",
+            None,
+            r"2 methods \(p = 0.06\)",
+        ),
+        ([told("adapter", 0.009, error=0.002)], "not enough evidence", None, "less than the 1% required"),
         ([told("adapter", 0.004, error=0.002)], "don't ship", None, "there is no gain"),  # not worth having
         ([told("adapter", -0.05)], "don't ship", None, "5.0% .* fewer comparisons correctly: there is no gain"),
         ([told("OASIS", 0.08, judged_share=0.5)], "not enough evidence", None, "results were judged"),
@@ -245,7 +273,7 @@ def test_differences_that_are_all_the_same_are_told_by_their_signs():
 
 
 def test_clicks_that_say_two_things_are_not_enough():
-    skipped = Measure("skipped", 0.0, 0.3, 0.3, 0.1, None)
+    skipped = measured("skipped", 0.0, 0.3, 0.1)
     results = [told("cosine"), told("adapter", -0.01, skipped=skipped)]
     assert decide(results, ("adapter",), "clicks").decision == "not enough evidence"
     assert decide(results, ("adapter",), "judgements").decision == "don't ship"

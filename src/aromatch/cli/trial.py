@@ -42,7 +42,7 @@ def trial(
 
     given = {kind: path for kind, path in (("judgements", judgements), ("clicks", clicks)) if path is not None}
     if len(given) != 1:
-        raise ValueError(f"give either --judgements or --clicks, got {len(given)} of them")
+        raise ValueError(f"exactly one of --judgements and --clicks is required, got {'both' if given else 'neither'}")
     ((kind, log),) = given.items()
     report = run_trial(data, log, kind=kind, queries=queries, later=later, output=output, missing=missing, seed=seed)
     show(report, render, json)
@@ -56,7 +56,7 @@ def render(screen: Screen, report: TrialReport) -> None:
             screen.text(
                 f"{report.n_objects:,} objects, {report.prepared}; seed {report.seed}.\n"
                 f"Trained on {report.n_training_lists:,} older lists, compared on {report.n_queries:,} queries of "
-                f"later ones,\n{report.n_near:,} of them near judged queries."
+                f"later ones, {report.n_near:,} of them near judged queries."
             )
         )
         table = screen.table("", "correct", "gain", "near", "far", "first", "judged")
@@ -69,10 +69,10 @@ def render(screen: Screen, report: TrialReport) -> None:
         screen.padded(table)
         screen.print(
             screen.text(
-                "correct: share of correctly ordered comparisons in a list. gain: over the cosine, with\n"
-                "a 95 % interval, paired over queries. near, far: gain for queries near judged ones and\n"
-                "for the others. first: gain in lists with a good object first. judged: share of the ten\n"
-                "best objects that were in the list; objects that were not shown have no feedback.",
+                "correct: share of correctly ordered comparisons in a list. gain: over the cosine, with a 95 % "
+                "interval, paired over queries. near, far: gain for queries near judged ones and for the others. "
+                "first: gain in the share of lists whose top object is good. judged: share of the ten best objects "
+                "that were in the list; objects that were not shown have no feedback.",
                 "dim",
             )
         )

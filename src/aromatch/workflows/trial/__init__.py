@@ -174,6 +174,12 @@ def _notes(objects: Items, asking: Items | None, found: Log) -> list[str]:
         notes.append(f"{found.n_unknown:,} unknown object ids were skipped")
     if found.n_empty:
         notes.append(f"{found.n_empty:,} lists have no judgements or clicks and were left out")
+    if n_uninformative := sum(not one.is_informative for one in found.lists):
+        needed = "good and one bad object" if found.kind == "judgements" else "clicked and one other object"
+        notes.append(
+            f"{n_uninformative:,} of {len(found.lists):,} lists were left out of the comparison, which needs at least "
+            f"one {needed} in a list"
+        )
     return notes
 
 

@@ -2,8 +2,8 @@
 
 All start from the cosine of the same rows. Learners are trained on triplets that `from_qrels` or `from_clicks` make of
 the lists, with sampled negatives; their step size and the scale of their initial W are validated on the last quarter of
-the older lists. Rocchio's relevance feedback is the classic. The adapter learns list by list, as in use; of several
-clicks in a list it learns the first. Methods that would need too much memory are left out.
+the older lists. Rocchio's relevance feedback is the classic. The adapter learns list by list, as in use. Methods that
+would need too much memory are left out.
 """
 
 from __future__ import annotations
@@ -111,5 +111,5 @@ def _trained_adapter(rows: TrialRows, lists: Sequence[JudgedList], kind: str, se
         if kind == "judgements":
             adapter.judge(query, one.good, one.bad)
         else:
-            adapter.click(query, one.shown, int(one.good[0]))
+            adapter.click(query, one.shown, one.good)
     return adapter

@@ -2,8 +2,8 @@
 
 A method is shipped if, compared with the cosine on queries of later lists,
 
-- it orders more comparisons correctly: at least one in a hundred, with a confidence interval of the difference, paired
-  over queries, above zero. The interval is widened for the number of methods (Bonferroni);
+- it orders at least one comparison in a hundred more correctly, and the p-value of the difference, of a t-test paired
+  over queries and multiplied by the number of methods (Bonferroni), is below 0.05;
 - neither queries near judged ones nor queries far from them are likely to get worse: no 95 % interval of ``first`` is
   below zero, and none of ``correct`` reaches five comparisons in a hundred below it. Parts with fewer than ten queries
   are not tested, and the reason says so;
@@ -33,8 +33,7 @@ MIN_LISTS = 30
 _MIN_JUDGED, _MIN_JUDGED_RATIO = 0.3, 0.7
 # Minimum gain of correct comparisons, and the loss that the interval of a part of the queries must exclude.
 MIN_GAIN, MAX_LOSS = 0.01, 0.05
-# From a 95 % interval to one for the best of six methods.
-_BONFERRONI = 1.35
+_MAX_P = 0.05
 _MIN_IN_PART = 10
 NEAR, FAR = "queries near judged ones", "queries far from judged ones"
 
@@ -124,10 +123,15 @@ def is_below(test: Measure, max_loss: float | None = None) -> bool:
     return test.difference < 0 and test.difference + test.error < 0
 
 
-def is_above(test: Measure, factor: float = 1.0) -> bool:
-    """Return whether a difference is significantly above zero."""
+def is_above(test: Measure, n_methods: int = 1) -> bool:
+    """Return whether a difference is significantly above zero, for the best of several methods."""
     assert test.difference is not None
-    return test.difference > 0 and test.error is not None and test.difference - factor * test.error > 0
+    return test.difference > 0 and corrected_p(test, n_methods) < _MAX_P
+
+
+def corrected_p(test: Measure, n_methods: int) -> float:
+    """Return the p-value of the best of several methods (Bonferroni); 1 if there was no test."""
+    return 1.0 if test.p is None else min(1.0, n_methods * test.p)
 
 
 def too_little(n_older: int, n_later: int) -> Verdict | None:
@@ -147,8 +151,9 @@ def decide(results: list[MethodReport], shippable: tuple[str, ...], kind: str) -
     candidates = sorted(
         (one for one in others if one.name in shippable), key=lambda one: -(one.correct.difference or 0.0)
     )
+    n_methods = len(candidates)
     for one in candidates:
-        if _gains(one) and not one.worse_part and _is_judged(one, baseline):
+        if _gains(one, n_methods) and not one.worse_part and _is_judged(one, baseline):
             untested = f"; too few {' and '.join(one.untested_parts)} to test" if one.untested_parts else ""
             return Verdict(
                 SHIP,
@@ -158,7 +163,8 @@ def decide(results: list[MethodReport], shippable: tuple[str, ...], kind: str) -
             )
     best = candidates[0]
     assert best.correct.difference is not None
-    if kind == "clicks" and best.skipped is not None and is_above(best.skipped) and not _gains(best):
+    gains = _gains(best, n_methods)
+    if kind == "clicks" and best.skipped is not None and is_above(best.skipped) and not gains:
         return Verdict(
             NOT_ENOUGH,
             None,
@@ -166,10 +172,10 @@ def decide(results: list[MethodReport], shippable: tuple[str, ...], kind: str) -
             "more with skipped objects: clicks on the lists of one search bound its gain from both sides only; have "
             "some lists judged, or run an A/B test of the adapter",
         )
-    if _gains(best) and best.worse_part:
+    if gains and best.worse_part:
         reason = f"{best.name} orders {_more(best)} correctly, but {best.worse_part} are likely to get worse"
         return Verdict(DONT_SHIP, None, reason)
-    if _gains(best):
+    if gains:
         return Verdict(
             NOT_ENOUGH,
             None,
@@ -180,13 +186,22 @@ def decide(results: list[MethodReport], shippable: tuple[str, ...], kind: str) -
         return Verdict(
             NOT_ENOUGH,
             None,
-            f"the best method, {best.name}, orders {_more(best)} correctly, not significantly: collect more lists",
+            f"the best method, {best.name}, orders {_more(best)} correctly, {_shortfall(best, n_methods)}: collect "
+            "more lists",
         )
     return Verdict(DONT_SHIP, None, f"the best method, {best.name}, orders {_more(best)} correctly: there is no gain")
 
 
-def _gains(one: MethodReport) -> bool:
-    return is_above(one.correct, _BONFERRONI) and (one.correct.difference or 0.0) >= MIN_GAIN
+def _gains(one: MethodReport, n_methods: int) -> bool:
+    return is_above(one.correct, n_methods) and (one.correct.difference or 0.0) >= MIN_GAIN
+
+
+def _shortfall(one: MethodReport, n_methods: int) -> str:
+    """Return why a difference is not a gain."""
+    if is_above(one.correct, n_methods):
+        return f"less than the {MIN_GAIN:.0%} required"
+    corrected = f" after correction for {n_methods} methods" if n_methods > 1 else ""
+    return f"not significant{corrected} (p = {corrected_p(one.correct, n_methods):.2f})"
 
 
 def _is_judged(one: MethodReport, baseline: MethodReport) -> bool:
