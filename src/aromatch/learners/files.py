@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .._utils.rows import check_structure
+from ..io.sparse import as_stored, sparse_matrix, sparse_parts
 from .calibration import Calibration
 from .fingerprint import Fingerprint
 from .registry import LEARNERS
@@ -26,7 +26,7 @@ def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
         if sparse.issparse(value):
             arrays |= sparse_parts(f"sparse.{name}", value)
         elif name == "init" and not isinstance(value, str) and np.ndim(value) > 0:
-            arrays[f"parameter.{name}"] = _as_stored(np.asarray(value))
+            arrays[f"parameter.{name}"] = as_stored(np.asarray(value))
         elif isinstance(value, np.random.RandomState | np.random.Generator):
             raise TypeError(
                 f"{name}={value!r} cannot be saved: a generator has no place in a model file; call "
@@ -64,13 +64,6 @@ def _as_texts(names: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
-def sparse_parts(name: str, matrix: Any) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a sparse matrix, for `sparse_matrix`."""
-    rows = sparse.csr_array(matrix)
-    parts = {part: np.array(getattr(rows, part), dtype=np.int64) for part in ("indices", "indptr", "shape")}
-    return {f"{name}.data": _as_stored(rows.data)} | {f"{name}.{part}": array for part, array in parts.items()}
-
-
 def _as_header(value: Any) -> Any:
     """Return a parameter in the form of a header: JSON has neither tuples nor keys other than text."""
     if isinstance(value, np.generic):
@@ -89,10 +82,6 @@ def _from_header(value: Any) -> Any:
         if set(value) == {"mapping"}:
             return {_from_header(key): _from_header(part) for key, part in value["mapping"]}
     return value
-
-
-def _as_stored(array: NDArray[Any]) -> NDArray[Any]:
-    return array if array.dtype == np.float32 else array.astype(np.float64)
 
 
 def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
@@ -145,16 +134,3 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
     if "classes" in header:
         model.classes_ = np.array(header["classes"]["values"], dtype=header["classes"]["dtype"])
     return model
-
-
-def sparse_matrix(
-    name: str, data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: NDArray[Any]
-) -> Any:
-    """Build a sparse matrix from the arrays of a file, and check it."""
-    size = tuple(shape.tolist())
-    if len(size) != 2 or any(array.ndim != 1 for array in (data, indices, indptr)) or len(indptr) != size[0] + 1:
-        raise ValueError(f"its {name} is not a sparse matrix")
-    matrix = sparse.csr_array(size, dtype=data.dtype)
-    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
-    check_structure(matrix, name)
-    return matrix

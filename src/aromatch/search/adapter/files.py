@@ -14,7 +14,7 @@ from ..._utils import checks
 from ..._utils.ids import MAX_ID
 from ..._utils.row_hashes import HASH_LENGTH
 from ..._utils.rows import Matrix, as_rows
-from ...learners.files import sparse_matrix, sparse_parts
+from ...io.sparse import sparse_matrix, sparse_parts
 from ...learners.fingerprint import Fingerprint
 from ..stores.memory import MemoryStore
 from .feedback import REMOVED, Feedback
