@@ -42,19 +42,20 @@ def render(screen: Screen, report: InfoReport) -> None:
     if metadata.get("n_answers"):
         rows.append(("answers", f"{metadata['n_answers']:,} learned by `aromatch ask`"))
     if report.n_triplets is not None:
-        updates = f", {report.n_updates / max(1, report.n_triplets):.0%} updates" if report.n_updates else ""
+        is_online = "init" in report.parameters  # closed forms use every triplet
+        updates = f", {(report.n_updates or 0) / max(1, report.n_triplets):.0%} updates" if is_online else ""
         rows.append(("triplets", f"{report.n_triplets:,}{updates}"))
-    rows.append(("uncertainty", "; ".join(_uncertainty(report))))
+    if report.share_correct is not None:
+        which = "held-out comparisons predicted correctly"
+        if report.n_predicted != metadata.get("n_predicted", report.n_predicted):
+            which = "comparisons predicted correctly before they were learned"
+        rows.append(("accuracy", f"{report.share_correct:.1%} of {report.n_predicted:,} {which}"))
+    rows.append(("uncertainty", _uncertainty(report)))
     screen.print(screen.text(report.path, "bold"))
     screen.grid(rows)
 
 
-def _uncertainty(report: InfoReport) -> list[str]:
-    parts = []
-    if report.share_correct is not None:
-        parts.append(f"{report.share_correct:.1%} of {report.n_predicted:,} held-out comparisons predicted correctly")
+def _uncertainty(report: InfoReport) -> str:
     if report.mean_variance is not None:
-        parts.append(f"mean variance of W {report.mean_variance:.3f}, 1 before training")
-    if not report.has_std:
-        parts.append("scores have no standard deviations")
-    return parts or ["scores have standard deviations, which are not calibrated: nothing was held out"]
+        return f"mean variance of W {report.mean_variance:.3f}, 1 before training"
+    return f"scores have {'' if report.has_std else 'no '}standard deviations"
