@@ -2,8 +2,9 @@
 
     aromatch ask MODEL --judge "python examples/judge.py"
 
-Reads one comparison per line, as JSON, and prints 1 or 2 for the better object, or 0 for neither. This judge prefers
-texts in the folder of the query. A language model could compare the three texts instead.
+Reads one comparison per line, as JSON, and prints 1 or 2 for the better object, or 0 for neither. This judge prefers a
+text in the folder of the query, and otherwise the text that shares more of its words with the query. A language
+model could compare the three texts instead.
 """
 
 import json
@@ -11,10 +12,18 @@ import sys
 
 
 def answer(comparison):
-    folder, first, second = (comparison[name]["id"].split("/")[0] for name in ("query", "first", "second"))
-    if (first == folder) == (second == folder):
-        return 0
-    return 1 if first == folder else 2
+    query, first, second = (comparison[name] for name in ("query", "first", "second"))
+    scores = [(folder(one) == folder(query), similarity(one, query)) for one in (first, second)]
+    return 0 if scores[0] == scores[1] else 1 if scores[0] > scores[1] else 2
+
+
+def folder(item):
+    return item["id"].split("/")[0]
+
+
+def similarity(one, other):
+    words, others = (set((item["text"] or "").lower().split()) for item in (one, other))
+    return len(words & others) / max(1, len(words | others))
 
 
 def main(lines=()):

@@ -77,11 +77,14 @@ def test_docstrings_are_written_to_one_folder_per_module(run, tmp_path):
     assert len({path.parent for path in files}) == 24
 
 
-def test_the_judge_prefers_the_folder_of_the_query(run):
-    def comparison(first, second):
-        ids = {"query": "a/1.txt", "first": first, "second": second}
-        return json.dumps({name: {"id": one, "text": "words"} for name, one in ids.items()})
+def test_the_judge_prefers_the_folder_of_the_query_and_then_shared_words(run):
+    texts = {"a/1": "red words", "a/2": "words", "a/3": "words", "a/4": "red", "a/5": "other", "b/3": "red words"}
 
-    answers, printed = run("judge", [comparison("a/2", "b/3"), comparison("b/3", "a/2"), comparison("a/2", "a/3")])
-    assert answers == [1, 2, 0]
-    assert printed == "1\n2\n0\n"
+    def comparison(first, second):
+        ids = {"query": "a/1", "first": first, "second": second}
+        return json.dumps({name: {"id": one, "text": texts[one]} for name, one in ids.items()})
+
+    pairs = ("a/2", "b/3"), ("b/3", "a/2"), ("a/2", "a/3"), ("a/5", "a/4")
+    answers, printed = run("judge", [comparison(*pair) for pair in pairs])
+    assert answers == [1, 2, 0, 2]
+    assert printed == "1\n2\n0\n2\n"
