@@ -11,7 +11,8 @@ from aromatch.io.items import read_items
 from aromatch.workflows.explain import explain
 from aromatch.workflows.fitting import LearnerOptions
 from aromatch.workflows.info import info
-from aromatch.workflows.search import search, snippet
+from aromatch.workflows.search import search
+from aromatch.workflows.snippets import snippet
 from aromatch.workflows.train import TrainOptions, train
 from collections_on_disk import WORDS, write_folder, write_jsonl, write_vectors
 
@@ -94,9 +95,9 @@ def test_words_that_only_the_texts_know_are_looked_for_as_they_are(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({}, "give the query in one way"),
-        ({"words": "raven", "like": "birds/060.txt"}, "give the query in one way"),
-        ({"words": "  "}, "must contain words"),
+        ({}, "exactly one of WORDS, --like and --queries"),
+        ({"words": "raven", "like": "birds/060.txt"}, "exactly one of WORDS, --like and --queries"),
+        ({"words": "  "}, "must contain at least one word"),
         ({"like": "nobody"}, "--like: .*notes has no id 'nobody'; ids are such as 'birds/060.txt'"),
         ({"words": "raven", "data": "nowhere"}, "nowhere does not exist"),
     ],
@@ -109,7 +110,7 @@ def test_a_search_for_nothing_is_refused(place, arguments, says):
 def test_vectors_are_found_by_the_id_of_another_and_words_are_refused(place):
     (answer,) = search(str(place / "vectors"), like="r0", k=5).answers
     assert [hit.label for hit in answer.hits] == ["a"] * 5
-    with pytest.raises(ValueError, match="trained on vectors"):
+    with pytest.raises(ValueError, match="model of vectors"):
         search(str(place / "vectors"), "raven")
 
 
@@ -153,7 +154,7 @@ def test_features_of_a_csv_file_are_explained_by_their_names(place):
 def test_an_object_that_is_not_there_cannot_be_explained(place):
     with pytest.raises(ValueError, match="has no id 'nobody'"):
         explain(str(place / "moment"), "nobody", "raven")
-    with pytest.raises(ValueError, match="in one way"):
+    with pytest.raises(ValueError, match="exactly one of WORDS and --like"):
         explain(str(place / "moment"), "birds/060.txt")
 
 

@@ -140,11 +140,11 @@ def test_unknown_ids_can_be_left_out(tmp_path):
 
 
 def test_without_anything_said_the_way_out_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"things has no labels.*give --labels, --triplets, --qrels or --clicks"):
+    with pytest.raises(ValueError, match=r"one of --labels, --triplets, --qrels and --clicks.*things has no labels"):
         read()
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("a,b,c\n")
-    with pytest.raises(ValueError, match="give one of --labels, --triplets, got 2"):
+    with pytest.raises(ValueError, match=r"one kind.*, got --labels and --triplets"):
         read(labels=tmp_path / "a.csv", triplets=tmp_path / "b.csv")
     with pytest.raises(FileNotFoundError, match=r"none\.csv does not exist, expected a file of labels"):
         read(labels=tmp_path / "none.csv")

@@ -15,10 +15,11 @@ import aromatch as am
 from aromatch.exceptions import ModelFileError, NoImprovementError
 from aromatch.io.container import read_model, write_model
 from aromatch.io.items import read_items
+from aromatch.learners.registry import COMMANDS, LEARNERS
 from aromatch.workflows.bundle import read_bundle
 from aromatch.workflows.evaluate import evaluate
-from aromatch.workflows.fitting import AUTO, LEARNERS, Checkpoint, LearnerOptions
-from aromatch.workflows.supervision import row_hashes
+from aromatch.workflows.fitting import AUTO, Checkpoint, LearnerOptions
+from aromatch.workflows.supervision import content_hashes
 from aromatch.workflows.train import TrainOptions, train
 from collections_on_disk import WORDS, write_folder, write_jsonl, write_search, write_vectors
 
@@ -33,7 +34,7 @@ def trained(folder, path, learner="diagonal", **options):
     return train(TrainOptions(folder, str(path), learner=chosen, **options))
 
 
-@pytest.mark.parametrize("learner", [AUTO, *LEARNERS])
+@pytest.mark.parametrize("learner", [AUTO, *COMMANDS])
 def test_every_learner_writes_the_same_file_for_the_same_work(folder, tmp_path, learner):
     for name in ("one", "two"):
         report = trained(folder, tmp_path / name, learner, hold_out=0.2)
@@ -42,7 +43,7 @@ def test_every_learner_writes_the_same_file_for_the_same_work(folder, tmp_path, 
     assert sorted(os.listdir(tmp_path)) == ["one", "two"]
 
 
-@pytest.mark.parametrize("learner", [AUTO, *LEARNERS])
+@pytest.mark.parametrize("learner", [AUTO, *COMMANDS])
 def test_every_learner_ranks_texts_that_it_has_not_seen_better_than_the_cosine(folder, tmp_path, learner):
     trained(folder, tmp_path / "m", learner, hold_out=0.3)
     report = evaluate(str(tmp_path / "m"))
@@ -50,6 +51,16 @@ def test_every_learner_ranks_texts_that_it_has_not_seen_better_than_the_cosine(f
     assert measure.learned > measure.baseline + 0.1
     assert measure.p < 0.05
     assert (report.n_queries, report.n_training_left_out) == (27, 63)
+
+
+def test_a_new_row_of_the_registry_takes_init_and_is_learned_online(tmp_path, monkeypatch):
+    monkeypatch.setitem(COMMANDS, "full", LEARNERS["FullAROMA"])
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "rows.npz", X=rng.normal(size=(30, 4)), labels=np.arange(30) % 2)
+    options = LearnerOptions("full", init="3", n_triplets=600)
+    report = train(TrainOptions(str(tmp_path / "rows.npz"), str(tmp_path / "m"), learner=options))
+    model = am.load(tmp_path / "m").model
+    assert (model.init, model.n_triplets_seen_, report.n_updates) == (3.0, 600, model.n_updates_)
 
 
 def test_another_seed_gives_another_model(folder, tmp_path):
@@ -64,7 +75,7 @@ def test_what_is_held_out_has_no_influence_on_the_model(tmp_path, learner):
     trained(str(place), tmp_path / "one", learner, hold_out=0.3)
     known = am.load(tmp_path / "one").row_hashes
     items = read_items(place)
-    is_held = ~np.isin(row_hashes(items, np.arange(len(items))), known)
+    is_held = ~np.isin(content_hashes(items, np.arange(len(items))), known)
     assert np.count_nonzero(is_held) == 27
     for one, held in zip(items.ids, is_held, strict=True):
         if held:
@@ -196,9 +207,9 @@ def test_queries_may_have_other_features_than_objects(tmp_path):
     ("options", "says"),
     [
         ({"learner": "best"}, "--learner must be one of 'auto'"),
-        ({"learner": "moment", "r": 1.0}, "--r is for diagonal, factored, not for moment"),
-        ({"learner": "diagonal", "alpha": 1.0}, "--alpha is for .*embedding.*, not for diagonal"),
-        ({"learner": "diagonal", "C": 1.0}, "--c is for oasis, not for diagonal"),
+        ({"learner": "moment", "r": 1.0}, "--r is for --learner diagonal, factored, got moment"),
+        ({"learner": "diagonal", "alpha": 1.0}, "--alpha is for .*embedding.*, got diagonal"),
+        ({"learner": "diagonal", "C": 1.0}, "--c is for --learner oasis, got diagonal"),
         ({"learner": "diagonal", "r": -1.0}, "--r must be greater than 0"),
         ({"learner": "diagonal", "init": "one"}, "--init must be zero, identity or a number, got 'one'"),
     ],

@@ -66,7 +66,7 @@ def ask_person(n: int) -> Answerer:
     from rich.panel import Panel
     from rich.text import Text
 
-    from ..workflows.search import clean_line, lines_with_words
+    from ..workflows.snippets import clean_line, lines_with_words
 
     terminal = console(stderr=True)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..learners.registry import COMMANDS
 from .options import Clicks, Json, Labels, Missing, Qrels, Queries, Seed, Triplets
 from .rendering import Screen, show, size
 
@@ -27,20 +28,16 @@ def train(
     triplets: Triplets = None,
     qrels: Qrels = None,
     clicks: Clicks = None,
-    learner: Annotated[
-        str, typer.Option(help="auto, embedding, moment, diagonal, factored or oasis.", metavar="NAME")
-    ] = "auto",
-    r: Annotated[
-        float | None, typer.Option("--r", help="Noise variance; larger values learn more slowly (diagonal, factored).")
-    ] = None,
-    c: Annotated[float | None, typer.Option("--c", help="Largest step size (oasis).")] = None,
+    learner: Annotated[str, typer.Option(help=f"auto, or one of {', '.join(COMMANDS)}.", metavar="NAME")] = "auto",
+    r: Annotated[float | None, typer.Option("--r", help="Noise variance; larger values learn more slowly.")] = None,
+    c: Annotated[float | None, typer.Option("--c", help="Largest step size.")] = None,
     alpha: Annotated[
         float | None,
-        typer.Option(help="Regularization strength (moment, embedding).", show_default="chosen by validation"),
+        typer.Option(help="Regularization strength.", show_default="chosen by validation"),
     ] = None,
     init: Annotated[
         str | None,
-        typer.Option(help="Initial W: zero, identity or a multiple of it (diagonal, factored, oasis)."),
+        typer.Option(help="Initial W: zero, identity or a multiple of it."),
     ] = None,
     n_triplets: Annotated[int, typer.Option(min=1, help="Number of triplets to sample from labels.")] = 50_000,
     terms: Annotated[

@@ -21,7 +21,6 @@ from ..learners import (
     Euclidean,
     FactoredAROMA,
     Similarity,
-    TripletLearner,
     hierarchy_from_dots,
 )
 from ..triplets import LabelSampler
@@ -80,7 +79,7 @@ def compute(spec: Spec, cell: Cell, split: Split) -> Found:
     done = 0
     for at in checkpoints:
         begun = perf_counter()
-        if isinstance(model, TripletLearner):
+        if hasattr(model, "partial_fit_triplets"):
             model.partial_fit_triplets(triplets[done:at], split.X)
         else:
             model.fit(split.X, split.y)

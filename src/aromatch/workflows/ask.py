@@ -26,9 +26,11 @@ from .._utils.rows import Matrix
 from ..io.items import Items, read_items
 from ..io.records import Record, records
 from ..learners import DiagonalAROMA
+from ..learners.registry import COMMANDS
 from ..search import suggest_comparisons
 from .bundle import read_bundle
-from .search import read_objects
+from .collection import read_objects
+from .fitting import is_closed_form
 from .supervision import TRIPLET
 
 Triplet = tuple[int, int, int]
@@ -101,14 +103,15 @@ class _Session:
         if self.P.shape[0] < 2 + (self.queries is None):
             raise ValueError(f"{self.objects.source} has {len(self.objects)} objects, too few for a comparison")
         model = self.trained.model
-        if hasattr(model, "finalized"):
+        if not hasattr(model, "learn_one"):
+            able = [command for command, row in COMMANDS.items() if hasattr(row.cls, "learn_one")]
+            raise ValueError(
+                f"{path} contains a {type(model).__name__}, which cannot learn single answers: train with --learner "
+                f"{', '.join(able)}"
+            )
+        if is_closed_form(model):
             self.trained.model = model = as_online(model, self.Q, self.P)
             self.notes.append("the closed form was converted to a DiagonalAROMA, which learns single answers")
-        elif not hasattr(model, "learn_one"):
-            raise ValueError(
-                f"{path} contains a {type(model).__name__}, which cannot learn single answers: "
-                "train with --learner diagonal, factored, oasis or moment"
-            )
         self.model: Any = model
         self._row_of = [{one: row for row, one in enumerate(items.ids)} for items in (self.asking, self.objects)]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .._utils.rows import Matrix, MatrixLike, as_matrix
+from .._utils.rows import Matrix, MatrixLike, as_dense, as_matrix
 from ..exceptions import ModelFileError
 from ..io.container import write_model
 from ..io.items import Items
@@ -52,12 +52,12 @@ class TrainedModel:
 
     def transform(self, queries: MatrixLike | Sequence[str]) -> NDArray[Any]:
         """Return the vectors of queries, a row for each text or vector."""
-        return _dense(self.model.transform(_rows(self.queries, queries, "queries")))
+        return as_dense(self.model.transform(_rows(self.queries, queries, "queries"))).astype(np.float32, copy=False)
 
     def transform_objects(self, objects: MatrixLike | Sequence[str]) -> Matrix:
         """Return the vectors of objects; sparse rows of an identity map stay sparse."""
         found = self.model.transform_objects(_rows(self.objects, objects, "objects"))
-        return found if sparse.issparse(found) else _dense(found)
+        return found if sparse.issparse(found) else np.asarray(found, dtype=np.float32)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the bundle to one file, which appears complete or not at all."""
@@ -96,7 +96,7 @@ def read_bundle(path: str | PathLike[str]) -> TrainedModel:
     found = load(path)
     bundle = found if isinstance(found, TrainedModel) else None
     model = found if bundle is None else bundle.model
-    if not hasattr(model, "pair_score"):
+    if hasattr(model, "judge"):  # it learns from feedback about its own objects and scores no others
         raise ModelFileError(
             f"{path} contains an adapter, which searches its own objects only: use it from Python with `aromatch.load`"
         )
@@ -115,10 +115,6 @@ def _rows(side: Preparation, given: Any, name: str) -> Matrix:
         return side.rows(Items(name, [str(at) for at in range(len(texts))], texts=texts))
     matrix = as_matrix(given if sparse.issparse(given) else np.atleast_2d(given), name)
     return side.rows(Items(name, [str(at) for at in range(matrix.shape[0])], vectors=matrix))
-
-
-def _dense(vectors: Any) -> NDArray[Any]:
-    return np.asarray(vectors.toarray() if sparse.issparse(vectors) else vectors, dtype=np.float32)
 
 
 def _part(arrays: dict[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:

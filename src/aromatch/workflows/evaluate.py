@@ -24,8 +24,9 @@ from ..io.items import Items
 from ..learners import Cosine
 from .baseline import NAMES, baseline_rows
 from .bundle import TrainedModel, read_bundle
+from .collection import collection_path
 from .search import best_objects
-from .supervision import Rows, Supervised, read_supervised, row_hashes
+from .supervision import Rows, Supervised, content_hashes, read_supervised
 
 _RUN_LENGTH = 1000
 
@@ -147,15 +148,13 @@ def _read(
     trained: TrainedModel, data: str | None, queries: str | None, missing: str | None, files: Mapping[str, str | None]
 ) -> Supervised:
     """Read the given files; by default those that the model was trained on."""
-    metadata = trained.metadata
-    if data is None and not isinstance(metadata.get("data"), str):
-        raise ValueError("the model file does not name its training data: give the collection with --data")
+    metadata, source = trained.metadata, collection_path(trained, data)
     given = {kind: file for kind, file in files.items() if file is not None}
     if data is None:
         queries = queries if queries is not None else metadata.get("queries")
         given = given or dict(metadata.get("files", {}))
     return read_supervised(
-        data if data is not None else metadata["data"],
+        source,
         queries,
         files=given,
         missing=missing if missing is not None else metadata.get("missing", "error"),
@@ -169,7 +168,7 @@ def _evaluated_rows(trained: TrainedModel, data: Supervised, include_training: b
     rows = data.query_rows
     if trained.row_hashes is None:
         return rows, 0, ["the model file does not name its training queries: the measures may be biased"]
-    is_training = np.isin(row_hashes(data.asking, rows), trained.row_hashes)
+    is_training = np.isin(content_hashes(data.asking, rows), trained.row_hashes)
     n_training = int(np.count_nonzero(is_training))
     if include_training:
         note = f"{n_training:,} of {len(rows):,} queries are training queries: the measures are biased"

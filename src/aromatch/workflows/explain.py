@@ -10,7 +10,8 @@ from threadpoolctl import threadpool_limits
 from .._utils.checks import check_integer
 from ..search import explain as explain_score
 from .bundle import read_bundle
-from .search import read_objects, read_query, snippet
+from .collection import read_objects, read_query
+from .snippets import snippet
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def explain(
 ) -> ExplainReport:
     """Explain the score of an object, by its id, for words or for another object."""
     if (words is None) == (like is None):
-        raise ValueError("give the query in one way: words, or --like an id")
+        raise ValueError(f"exactly one of WORDS and --like is required, got {'neither' if words is None else 'both'}")
     check_integer(top, "--top", at_least=1)
     trained = read_bundle(path)
     if trained.queries is not trained.objects:

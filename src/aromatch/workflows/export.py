@@ -26,6 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from .._utils.checks import check_integer
 from .._utils.chunks import chunks
+from .._utils.rows import as_dense
 from .bundle import read_bundle
 from .preparation import Preparation
 
@@ -152,13 +153,14 @@ def _linear_map(transform: Callable[[Any], Any], width: int) -> tuple[Any, float
         parts.append(sparse.csr_array(part) if width * part.shape[1] > _MAX_CELLS else part)
     mapped = parts[0] if len(parts) == 1 else sparse.vstack(parts) if sparse.issparse(parts[0]) else np.vstack(parts)
     probes = np.random.default_rng(0).normal(size=(_N_PROBES, width))
-    expected, doubled = (_dense(transform(scale * probes)) for scale in (1.0, 2.0))
+    expected, doubled = (as_dense(transform(scale * probes)).astype(np.float64) for scale in (1.0, 2.0))
     norms = np.linalg.norm(expected), np.linalg.norm(doubled)
     power = round(1 - float(np.log2(norms[1] / norms[0])), 9) + 0.0 if norms[0] else 0.0
     if 0 < power < 1:  # the image of a unit vector has the norm |L_i|^(1 - a)
-        lengths = np.linalg.norm(_dense(mapped), axis=1, keepdims=True)
-        mapped = _dense(mapped) * lengths ** (power / (1 - power))
-    linear = _dense(probes @ mapped)
+        mapped = as_dense(mapped).astype(np.float64)
+        lengths = np.linalg.norm(mapped, axis=1, keepdims=True)
+        mapped *= lengths ** (power / (1 - power))
+    linear = as_dense(probes @ mapped)
     lengths = np.linalg.norm(linear, axis=1, keepdims=True) ** power
     found = np.divide(linear, lengths, out=np.zeros_like(linear), where=lengths > 0)
     if not np.allclose(found, expected, rtol=1e-5, atol=1e-5 * (np.abs(expected).max() or 1.0)):
@@ -175,10 +177,6 @@ def _lost_share(model: Any, short: Any) -> float:
     )
     kept = float(np.sum((left.T @ left) * (right.T @ right)))
     return max(0.0, 1.0 - kept / total) if total > 0 else 0.0
-
-
-def _dense(vectors: Any) -> Array:
-    return np.asarray(vectors.toarray() if sparse.issparse(vectors) else vectors, dtype=np.float64)
 
 
 def _preparation(side: Preparation) -> tuple[dict[str, Any], dict[str, Array]]:

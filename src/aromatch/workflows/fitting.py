@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -20,32 +20,13 @@ from .._utils.checks import check_choice, check_integer, check_number
 from .._utils.progress import progress_bar
 from .._utils.rows import Matrix
 from ..io.loading import load
-from ..learners import LEARNERS as REGISTRY
+from ..learners.registry import COMMANDS
 from .bundle import TrainedModel
 from .supervision import Rows
 
-
-@dataclass(frozen=True, slots=True)
-class Fitting:
-    """How the command line fits a learner."""
-
-    settings: dict[str, Any] = field(default_factory=dict)
-    """Parameters that differ from the learner's defaults; those of online learners were validated in the demo."""
-    chunk: int | None = None
-    """Number of triplets between two checkpoints; None for learners that are fitted in one call."""
-    uses_labels: bool = False
-    """Whether `fit(X, y)` uses all triplets of the labels, so that none are sampled."""
-
-
-# The classes by their command-line names, and how to fit those that need more than `fit_triplets`.
-LEARNERS = {row.command: row for row in REGISTRY.values() if row.command is not None}
-_FITTING = {
-    "moment": Fitting({"alpha": "auto"}, uses_labels=True),
-    "diagonal": Fitting({"r": 1.0}, chunk=2**13),
-    "factored": Fitting({"r": 0.1}, chunk=2**9),
-    "oasis": Fitting({"C": 0.1}, chunk=2**13),
-}
 AUTO = "auto"
+# Number of triplets between two checkpoints: well below a second for the slowest learner.
+_CHUNK = 2**9
 # Above this width online learners use float32, which halves models of hundreds of megabytes.
 _MAX_FLOAT64_WIDTH = 2000
 
@@ -65,20 +46,23 @@ class LearnerOptions:
     def __str__(self) -> str:
         return self.learner if self.init is None else f"{self.learner} --init {self.init}"
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the learner that are set."""
+        return {name: value for name, value in self.to_dict().items() if name != "n_triplets"}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the options that are set, without the learner."""
         return {name: value for name, value in asdict(self).items() if value is not None and name != "learner"}
 
     def check(self) -> None:
         """Check the learner, and that each option is a parameter of it."""
-        check_choice(self.learner, "--learner", (AUTO, *LEARNERS))
+        check_choice(self.learner, "--learner", (AUTO, *COMMANDS))
         check_integer(self.n_triplets, "--n-triplets", at_least=1)
-        for name in ("r", "C", "alpha", "init"):
-            if (value := getattr(self, name)) is None:
-                continue
-            users = [key for key, one in LEARNERS.items() if name in one.cls._get_param_names()]
+        for name, value in self.parameters.items():
+            users = [command for command, row in COMMANDS.items() if row.has_parameter(name)]
             if self.learner not in users:
-                raise ValueError(f"--{name.lower()} is for {', '.join(users)}, not for {self.learner}")
+                raise ValueError(f"--{name.lower()} is for --learner {', '.join(users)}, got {self.learner}")
             if name != "init":
                 check_number(value, f"--{name.lower()}", above=0)
 
@@ -105,32 +89,39 @@ def fit(
 ) -> Any:
     """Fit a learner on a training set, continuing from `model`, the one of a checkpoint, if it is given."""
     Q, P, triplets, weights, labels = training
-    how = _FITTING.get(options.learner, Fitting())
     if model is None:
         model = _new(training, options, seed, verbose=checkpoint is not None)
-    if how.uses_labels and labels is not None:
-        model = model.fit(Q, labels)
-    elif how.chunk is None:
-        model = model.fit_triplets(triplets, Q, P, sample_weight=weights)
-    else:
+    if is_online(model):
         title = f"learning ({options.learner})" if checkpoint else f"validating {options}"
-        _fit_in_chunks(model, training, how.chunk, title, checkpoint)
+        _fit_in_chunks(model, training, title, checkpoint)
+    elif is_closed_form(model) and labels is not None:
+        model = model.fit(Q, labels)  # all triplets of the labels, without sampling
+    else:
+        model = model.fit_triplets(triplets, Q, P, sample_weight=weights)
     return model.finalized() if hasattr(model, "finalized") else model
 
 
+def is_online(learner: Any) -> bool:
+    """Return whether a learner, or its class, updates an initial W triplet by triplet."""
+    return hasattr(learner, "partial_fit_triplets") and "init" in learner._get_param_names()
+
+
+def is_closed_form(learner: Any) -> bool:
+    """Return whether a learner, or its class, accumulates sums of triplets and solves for W."""
+    return hasattr(learner, "partial_fit_triplets") and not is_online(learner)
+
+
 def _new(training: TrainingSet, options: LearnerOptions, seed: int, *, verbose: bool) -> Any:
-    how = _FITTING.get(options.learner, Fitting())
-    given = how.settings | {name: one for name in ("r", "C", "alpha") if (one := getattr(options, name)) is not None}
-    if how.chunk is not None:
+    row = COMMANDS[options.learner]
+    given = {**row.settings, **options.parameters}
+    if is_online(row.cls):
         width = max(training.Q.shape[1], 0 if training.P is None else training.P.shape[1])
         given["init"] = _read_init(options.init, training.is_square)
         given["dtype"] = "float32" if width > _MAX_FLOAT64_WIDTH else "float64"
     else:
         # Triplets that are sampled or judged are noisy, all triplets of labels are not.
-        given |= {"denoise": True} if how.uses_labels and training.labels is None else {}
-        given |= {"random_state": seed, "verbose": verbose}
-    learner = LEARNERS[options.learner].cls
-    return learner(**{name: value for name, value in given.items() if name in learner._get_param_names()})
+        given |= {"denoise": training.labels is None, "random_state": seed, "verbose": verbose}
+    return row.cls(**{name: value for name, value in given.items() if row.has_parameter(name)})
 
 
 def _read_init(text: str | None, is_square: bool) -> Any:
@@ -145,7 +136,7 @@ def _read_init(text: str | None, is_square: bool) -> Any:
         raise ValueError(f"--init must be zero, identity or a number, got {text!r}") from None
 
 
-def _fit_in_chunks(model: Any, training: TrainingSet, chunk: int, title: str, checkpoint: Checkpoint | None) -> None:
+def _fit_in_chunks(model: Any, training: TrainingSet, title: str, checkpoint: Checkpoint | None) -> None:
     Q, P, triplets, weights, _ = training
     if not hasattr(model, "n_features_in_"):
         model.fit_triplets(triplets[:0], Q, P)
@@ -153,7 +144,7 @@ def _fit_in_chunks(model: Any, training: TrainingSet, chunk: int, title: str, ch
         with progress_bar(title, len(triplets)) as advance:
             advance(model.n_triplets_seen_)
             while (seen := model.n_triplets_seen_) < len(triplets):
-                part = slice(seen, seen + chunk)
+                part = slice(seen, seen + _CHUNK)
                 weights_of_part = None if weights is None else weights[part]
                 model.partial_fit_triplets(triplets[part], Q, P, sample_weight=weights_of_part)
                 updates = f"{model.n_updates_ / model.n_triplets_seen_:.0%} updates"

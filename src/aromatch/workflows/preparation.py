@@ -49,8 +49,9 @@ class Preparation:
 
     def __str__(self) -> str:
         if self.features is not None:
-            how = "the most informative" if self.features.choose == "information_gain" else "the most frequent"
-            return f"tf-idf of {self.width:,} terms, {how}"
+            is_frequent = self.features.choose == "frequency"
+            which = "most frequent terms" if is_frequent else "terms with the highest information gain"
+            return f"tf-idf, {self.width:,} {which}"
         return (
             f"{self.width:,} features, "
             + {
@@ -146,7 +147,7 @@ def prepare_texts(items: Items, rows: NDArray[np.int64], labels: Any, n_terms: i
 def prepare_vectors(items: Items, rows: NDArray[np.int64], scale: str) -> Preparation:
     """Fit the scaling of vectors on some rows.
 
-    "auto" leaves rows of unit norm unscaled, so that a vector store that has them can be searched as it is. Sparse rows
+    "auto" leaves rows of unit norm unscaled, so an existing vector store needs no re-indexing. Sparse rows
     are scaled to unit norm; other dense rows are standardised first.
     """
     check_choice(scale, "--scale", ("auto", *SCALES))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,10 +16,8 @@ from ..learners import Cosine
 from ..search import Hits, Index
 from .baseline import baseline_rows
 from .bundle import TrainedModel, read_bundle
-
-_WORD = re.compile(r"\w{3,}")
-_SNIPPET_LENGTH = 200
-_SNIPPET_LINES = 400
+from .collection import read_objects, read_query
+from .snippets import snippet
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +93,9 @@ def search(
     compare : bool, default False
         Add the results of the baseline.
     """
-    if sum(value is not None for value in (words, like, queries)) != 1:
-        raise ValueError("give the query in one way: words, --like an id, or --queries a file")
+    n_given = sum(value is not None for value in (words, like, queries))
+    if n_given != 1:
+        raise ValueError(f"exactly one of WORDS, --like and --queries is required, got {n_given}")
     check_integer(k, "-k", at_least=1)
     trained = read_bundle(path)
     objects = read_objects(trained, data)
@@ -135,35 +133,6 @@ def search(
     return SearchReport(path, objects.source, len(objects), answers, objects.notes)
 
 
-def read_objects(trained: TrainedModel, data: str | None) -> Items:
-    """Read the collection; by default the one that the model was trained on."""
-    source = data if data is not None else trained.metadata.get("data")
-    if not isinstance(source, str):
-        raise ValueError("the model file does not name its training data: give the collection with --data")
-    try:
-        return read_items(source, width=trained.objects.width)
-    except FileNotFoundError as error:
-        if data is not None:
-            raise
-        raise FileNotFoundError(f"{error}; the model was trained on it, --data names another collection") from None
-
-
-def read_query(trained: TrainedModel, objects: Items, words: str | None, like: str | None) -> Items:
-    """Return one query: words, or an object of the collection."""
-    if words is not None:
-        if trained.queries.what != "texts":
-            raise ValueError("the model was trained on vectors, not on texts: give --like an id, or --queries a file")
-        if not words.strip():
-            raise ValueError(f"the query must contain words, got {words!r}")
-        return Items("the query", [words], texts=[words])
-    assert like is not None
-    if trained.queries is not trained.objects:
-        raise ValueError("--like needs queries with the features of objects: give --queries a file")
-    if like not in objects.ids:
-        raise ValueError(f"--like: {objects.source} has no id {like!r}; ids are such as {objects.ids[0]!r}")
-    return objects.select([objects.ids.index(like)])
-
-
 def best_objects(model: Any, Q: Matrix, P: Matrix, k: int, own: NDArray[np.int64] | None = None) -> Hits:
     """Return the k best objects of every query; `own` has the row of each query among the objects, to leave out."""
     found = Index(model, P).search(Q, min(k + (own is not None), P.shape[0]))
@@ -195,27 +164,3 @@ def _unknown_words(trained: TrainedModel, words: str) -> tuple[list[str], bool]:
     terms = set(trained.queries.features.terms_.tolist())
     unknown = [word for word in listed if word not in terms]
     return unknown, len(unknown) == len(listed)
-
-
-def snippet(text: str, query: str) -> str:
-    r"""Return the line with most words of the query, or the first line with words, without control characters.
-
-    >>> snippet("A letter\n\nThe shuttle flew to the moon.\nBye", "moon shuttle")
-    'The shuttle flew to the moon.'
-    """
-    words = {word.lower() for word in _WORD.findall(query)}
-    lines = lines_with_words(text)
-    scores = [len(words & {word.lower() for word in _WORD.findall(line)}) for line in lines]
-    return clean_line(lines[scores.index(max(scores))] if lines else text)
-
-
-def lines_with_words(text: str) -> list[str]:
-    """Return the lines that contain words, among the first 400."""
-    return [line for line in text.splitlines()[:_SNIPPET_LINES] if _WORD.search(line)]
-
-
-def clean_line(line: str) -> str:
-    """Return at most 200 printable characters, so that a text cannot control the terminal."""
-    kept = "".join(letter if letter.isprintable() else " " for letter in line[: 4 * _SNIPPET_LENGTH])
-    short = " ".join(kept.split())
-    return short if len(short) <= _SNIPPET_LENGTH else short[: _SNIPPET_LENGTH - 1] + "…"

@@ -24,7 +24,6 @@ from ..triplets import from_clicks, from_qrels
 from ..triplets.qrels import read_qrels
 
 Rows = NDArray[np.int64]
-KINDS = ("labels", "triplets", "qrels", "clicks")
 TRIPLET = ("query", "better", "worse")
 # Lines in the log of `aromatch ask` that contain no judgement.
 _NO_JUDGEMENT = ("session", "skipped")
@@ -38,7 +37,7 @@ class Supervised:
     queries: Items | None
     """None if the objects are the queries."""
     kind: str = ""
-    """One of `KINDS`."""
+    """labels, triplets, qrels or clicks."""
     summary: str = ""
     """Counts of what was read."""
     labels: NDArray[np.object_] | None = None
@@ -129,7 +128,9 @@ def read_supervision(
     check_choice(missing, "--missing", ("error", "skip"))
     given = {kind: path for kind, path in files.items() if path is not None}
     if len(given) > 1:
-        raise ValueError(f"give one of {', '.join(f'--{kind}' for kind in given)}, got {len(given)}")
+        raise ValueError(
+            f"at most one kind of supervision is allowed, got {' and '.join(f'--{kind}' for kind in given)}"
+        )
     data = Supervised(objects, queries)
     if not given:
         return _own_labels(data)
@@ -155,7 +156,7 @@ def read_supervision(
     return replace(data, summary=str(found.report), triplets=found.triplets, weights=found.sample_weight, grades=grades)
 
 
-def row_hashes(items: Items, rows: Rows) -> Rows:
+def content_hashes(items: Items, rows: Rows) -> Rows:
     """Return a hash of the content of each row, which does not depend on its file or position."""
     if items.texts is not None:
         contents: Any = (items.texts[row].encode("utf-8", "replace") for row in rows)
@@ -181,7 +182,10 @@ def _sparse_bytes(row: Any) -> bytes:
 def _own_labels(data: Supervised) -> Supervised:
     unlabelled = [items.source for items in (data.objects, data.queries) if items is not None and items.labels is None]
     if unlabelled:
-        raise ValueError(f"{unlabelled[0]} has no labels: give --labels, --triplets, --qrels or --clicks")
+        raise ValueError(
+            f"exactly one of --labels, --triplets, --qrels and --clicks is required, got none, and {unlabelled[0]} has "
+            "no labels"
+        )
     queries = None if data.queries is None else data.queries.labels
     return _labelled(data, data.objects.source, data.objects.labels, queries)
 
@@ -191,7 +195,7 @@ def _labelled(data: Supervised, source: str, of_objects: Any, of_queries: Any) -
     n_classes = len(set(known.tolist()))
     if n_classes < 2:
         raise ValueError(f"{source} has {n_classes} different labels, expected at least two")
-    summary = f"{n_classes:,} labels of {len(known):,} {data.objects.what}"
+    summary = f"{len(known):,} {data.objects.what} in {n_classes:,} classes"
     if data.queries is None:
         return replace(data, kind="labels", summary=summary, labels=of_objects)
     return replace(data, kind="labels", summary=summary, labels=of_queries, object_labels=of_objects)

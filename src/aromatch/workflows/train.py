@@ -21,10 +21,10 @@ from ..exceptions import NoImprovementError
 from ..triplets import from_labels
 from .baseline import baseline_rows
 from .bundle import TrainedModel
-from .fitting import AUTO, Checkpoint, LearnerOptions, TrainingSet, fit
+from .fitting import AUTO, Checkpoint, LearnerOptions, TrainingSet, fit, is_online
 from .preparation import Prepared, prepare
 from .selection import BASELINE, select
-from .supervision import Rows, Supervised, read_supervised, row_hashes
+from .supervision import Rows, Supervised, content_hashes, read_supervised
 
 # Maximum number of held-out comparisons for calibration.
 _MAX_PREDICTIONS = 5_000
@@ -85,7 +85,7 @@ class TrainReport:
     """Summary of how rows are made."""
     n_triplets: int
     n_updates: int | None
-    """Triplets that changed the model; None for learners that do not count them."""
+    """Triplets that changed an online learner; None for the others."""
     resumed_from: int
     """Triplets learned by an interrupted run; 0 if there was none."""
     seed: int
@@ -112,7 +112,7 @@ def train(options: TrainOptions) -> TrainReport:
     options.learner.check()
     data = read_supervised(options.data, options.queries, files=files, missing=options.missing, seed=options.seed)
     rows, held_out = data.split(options.hold_out, options.seed)
-    hashes, notes = np.unique(row_hashes(data.asking, rows)), data.notes
+    hashes, notes = np.unique(content_hashes(data.asking, rows)), data.notes
     prepared = prepare(data, rows, options.terms, options.scale)
     how_prepared = str(prepared.objects)
     training = _training_set(data, prepared, rows, options)
@@ -157,7 +157,7 @@ def train(options: TrainOptions) -> TrainReport:
         supervision=data.summary,
         prepared=how_prepared,
         n_triplets=int(getattr(model, "n_triplets_seen_", len(training.triplets))),
-        n_updates=getattr(model, "n_updates_", None),
+        n_updates=model.n_updates_ if is_online(model) else None,
         resumed_from=checkpoint.resumed_from,
         seed=options.seed,
         seconds=perf_counter() - started,
