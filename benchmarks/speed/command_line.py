@@ -1,4 +1,4 @@
-"""mAP of `aromatch train` with each learner on two collections: the table of docs/command-line.md.
+"""mAP of `aromatch train` with each learner on two collections: the figures of docs/command-line.md.
 
     AROMATCH_DATA=... python -m benchmarks.speed.command_line 0 1 2    with these seeds
 

@@ -3,7 +3,7 @@
 No learner is best everywhere. With many triplets per row, as labels provide them, closed forms rank best. With few
 triplets per query, only learners that stay close to the cosine improve on it: ``diagonal`` from a multiple of the
 identity. On the 1,400 abstracts of Cranfield ``moment`` lost a third of the cosine's mAP; on newsgroups with labels it
-doubled it (docs/command-line.md).
+doubled it (`benchmarks.speed.command_line`).
 """
 
 from __future__ import annotations
