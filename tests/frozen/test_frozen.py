@@ -62,9 +62,18 @@ def difference(found, expected, tolerance):
     return None
 
 
+# Elsewhere only these kinds of cases are compared, to a tolerance: signs of eigenvectors and ranks depend on last bits.
+PORTABLE = (
+    "learn", "weighted", "singly", "grown", "labels", "arow", "moment", "pairs", "triplets", "evaluation", "theory",
+    "gaussian", "text", "datasets",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_results_are_the_frozen_ones(name, frozen):
     assert name in frozen, f"{name} is not in frozen.npz"
+    if not IS_SAME_PLATFORM and name.split("-")[0] not in PORTABLE:
+        pytest.skip("frozen with other BLAS kernels or library versions, see platform.json")
     found = run(name)
     expected = {key: array for key, array in frozen[name].items() if key.split(".")[-1] not in REMOVED}
     tolerance = CHANGED.get(name, (0.0,))[0] if IS_SAME_PLATFORM else 1e-3
