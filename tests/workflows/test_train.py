@@ -285,7 +285,7 @@ def interrupted(monkeypatch, folder, path, **options):
 def test_a_checkpoint_of_other_settings_or_data_is_refused_until_it_is_given_up(monkeypatch, folder, tmp_path):
     path = tmp_path / "m"
     seen = interrupted(monkeypatch, folder, path)
-    assert seen == 1024
+    assert am.load(tmp_path / "m.checkpoint").model.n_triplets_seen_ == seen > 0
     with pytest.raises(ValueError, match=r"m\.checkpoint is of a training with other options or data; --restart"):
         trained(folder, path, "factored", seed=1)
     with pytest.raises(ValueError, match="is of a training with other options"):

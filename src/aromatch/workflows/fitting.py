@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .._utils.checks import check_choice, check_integer, check_number
+from .._utils.chunks import timed_chunks
 from .._utils.progress import progress_bar
 from .._utils.rows import Matrix
 from ..io.loading import load
@@ -25,8 +26,6 @@ from .bundle import TrainedModel
 from .supervision import Rows
 
 AUTO = "auto"
-# Number of triplets between two checkpoints: well below a second for the slowest learner.
-_CHUNK = 2**9
 # Above this width online learners use float32, which halves models of hundreds of megabytes.
 _MAX_FLOAT64_WIDTH = 2000
 
@@ -142,13 +141,14 @@ def _fit_in_chunks(model: Any, training: TrainingSet, title: str, checkpoint: Ch
         model.fit_triplets(triplets[:0], Q, P)
     try:
         with progress_bar(title, len(triplets)) as advance:
-            advance(model.n_triplets_seen_)
-            while (seen := model.n_triplets_seen_) < len(triplets):
-                part = slice(seen, seen + _CHUNK)
+            seen = model.n_triplets_seen_
+            advance(seen)
+            for chunk in timed_chunks(len(triplets) - seen):
+                part = slice(seen + chunk.start, seen + chunk.stop)
                 weights_of_part = None if weights is None else weights[part]
                 model.partial_fit_triplets(triplets[part], Q, P, sample_weight=weights_of_part)
                 updates = f"{model.n_updates_ / model.n_triplets_seen_:.0%} updates"
-                advance(model.n_triplets_seen_ - seen, updates)
+                advance(part.stop - part.start, updates)
                 if checkpoint is not None:
                     checkpoint.save_if_due(model)
     except KeyboardInterrupt:
