@@ -1,6 +1,7 @@
 """The index against scores of all objects, sorted; exploring against the learned distribution."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -354,3 +355,15 @@ def test_transformed_queries_rank_in_a_store_of_inner_products_as_the_index_does
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     cosines = vectors / np.linalg.norm(vectors, axis=1, keepdims=True) @ unit.T
     np.testing.assert_array_equal(sorted_ids(cosines, 10), Index(model, unit).search(X[:20]).ids)
+
+
+def test_objects_with_other_columns_than_the_model_was_fitted_on_are_refused():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 3)), columns=["a", "b", "c"])
+    model = am.DiagonalAROMA(n_triplets=20, random_state=0).fit(frame, np.arange(12) % 2)
+    index = am.Index(model, frame)
+    other = frame[["b", "a", "c"]]
+    with pytest.raises(ValueError, match="objects has the columns"):
+        am.Index(model, other)
+    with pytest.raises(ValueError, match="objects has the columns"):
+        index.add(other)
+    assert len(index) == 12

@@ -71,7 +71,7 @@ class Index:
         self.model = model
         self._is_approximate = checks.check_flag(approximate, "approximate")
         self._effort = checks.check_integer(effort, "effort", at_least=1)
-        rows = as_rows(objects, "objects")
+        rows = self._check_objects(objects)
         mapped = self._map(rows)
         if mapped is rows:
             self._objects = self._mapped = self._searchable(rows, ids)
@@ -93,7 +93,7 @@ class Index:
 
     def add(self, objects: MatrixLike, ids: ArrayLike | None = None) -> Array:
         """Add objects and return their ids; integer ids default to numbers that continue from the largest so far."""
-        rows = as_rows(objects, "objects")
+        rows = self._check_objects(objects)
         self._update()
         mapped = self._map(rows)
         keys = self._objects.add(rows, ids, "objects")
@@ -180,11 +180,17 @@ class Index:
             raise TypeError("approximate=True needs dense objects, got a sparse matrix; use approximate=False")
         return MemoryStore(rows, ids, metric=self.model.metric_, approximate=self._is_approximate, effort=self._effort)
 
-    def _map(self, rows: Matrix) -> Matrix:
-        """Return the mapped objects, and note the version of the map."""
+    def _check_objects(self, objects: MatrixLike) -> Matrix:
+        """Return objects as rows; check the number of features and, of a data frame, their names."""
+        self.model._check_names(objects, "objects", self.model._object_names())
+        rows = as_rows(objects, "objects")
         expected = getattr(self.model, "n_object_features_in_", rows.shape[1])
         if rows.shape[1] != expected:
             raise ValueError(f"objects has {rows.shape[1]} features, but the model was trained on {expected}")
+        return rows
+
+    def _map(self, rows: Matrix) -> Matrix:
+        """Return the mapped objects, and note the version of the map."""
         self._version = self.model.object_map_version_
         return self.model.transform_objects(rows)
 
