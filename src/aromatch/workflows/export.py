@@ -91,7 +91,7 @@ def export(path: str, folder: str, *, n_components: int | None = None) -> Export
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise NotADirectoryError(f"{folder} is not a folder")
     with threadpool_limits(1):
-        lost = None
+        W = None
         if n_components is not None:
             check_integer(n_components, "--n-components", at_least=1)
             if not hasattr(model, "project"):
@@ -99,13 +99,12 @@ def export(path: str, folder: str, *, n_components: int | None = None) -> Export
                     f"--n-components is for bilinear learners; {path} contains a {type(model).__name__}, "
                     "whose vectors have a fixed number of dimensions"
                 )
-            short = model.project(n_components, symmetric=False)
-            lost = _lost_share(model, short)
-            model = short
+            W, model = model.W_, model.project(n_components, symmetric=False)
         maps = {
             "queries": _linear_map(model.transform, model.n_features_in_),
             "objects": _linear_map(model.transform_objects, model.n_object_features_in_),
         }
+        lost = None if W is None else _lost_share(W, maps["queries"][0], maps["objects"][0])
     notes: list[str] = []
     arrays: dict[str, Array] = {}
     width = model.n_object_features_in_
@@ -168,13 +167,9 @@ def _linear_map(transform: Callable[[Any], Any], width: int) -> tuple[Any, float
     return mapped, power
 
 
-def _lost_share(model: Any, short: Any) -> float:
+def _lost_share(W: Any, left: Array, right: Array) -> float:
     """Return the share of the squared norm of W that the short vectors lose."""
-    total = float(sparse.linalg.norm(model.W_) if sparse.issparse(model.W_) else np.linalg.norm(model.W_)) ** 2
-    left, right = (
-        _linear_map(one, n)[0]
-        for one, n in ((short.transform, model.n_features_in_), (short.transform_objects, model.n_object_features_in_))
-    )
+    total = float(sparse.linalg.norm(W) if sparse.issparse(W) else np.linalg.norm(W)) ** 2
     kept = float(np.sum((left.T @ left) * (right.T @ right)))
     return max(0.0, 1.0 - kept / total) if total > 0 else 0.0
 
