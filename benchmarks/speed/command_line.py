@@ -3,7 +3,7 @@
     AROMATCH_DATA=... python -m benchmarks.speed.command_line 0 1 2    with these seeds
 
 Posts of eight newsgroups with their labels, and the abstracts of Cranfield with queries and relevance judgements. mAP
-is that of held-out queries, 30 % of all. A seed takes about two minutes.
+is that of held-out queries, 30 % of all. A seed takes several minutes.
 """
 
 import json
