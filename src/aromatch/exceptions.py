@@ -27,3 +27,7 @@ class NumericalError(AromatchError, ArithmeticError):
 
 class NoImprovementError(AromatchError):
     """Validation found no learner that beats the baseline."""
+
+
+class ConcurrentUseError(AromatchError, RuntimeError):
+    """A thread cannot change an object that it, or a process it was forked from, is using."""

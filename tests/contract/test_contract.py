@@ -436,7 +436,7 @@ def test_a_start_may_come_in_any_container(learner, container):
 
 @pytest.mark.parametrize("cells", ["dense", "touched"])
 @pytest.mark.parametrize("way", ["fresh", "loaded", "pickled", "copied", "read-only"])
-def test_triplets_before_one_that_fails_are_learned_wherever_the_model_comes_from(way, cells, tmp_path):
+def test_a_triplet_that_fails_leaves_the_model_unchanged_wherever_it_comes_from(way, cells, tmp_path):
     start = np.zeros((2, 2))
     start[0, 0] = 1e200
     X = np.array([[0, 1e50], [0, 1e50], [0, 0.0], [1e100, 0], [5e49, 0]])
@@ -451,9 +451,11 @@ def test_triplets_before_one_that_fails_are_learned_wherever_the_model_comes_fro
     elif way == "read-only":
         for array in model._state.values():
             array.flags.writeable = False
-    with pytest.raises(NumericalError, match=r"triplet 1: its score is too large.*before it are learned"):
+    with pytest.raises(NumericalError, match=r"triplet 1: its score is too large.*model is unchanged"):
         model.partial_fit_triplets([[0, 1, 2], [3, 4, 2]], X)
-    assert (model.n_triplets_seen_, model.n_updates_) == (1, 1)
+    assert (model.n_triplets_seen_, model.n_updates_) == (0, 0)
+    assert model.W_[1, 1] == 0
+    model.partial_fit_triplets([[0, 1, 2]], X)
     np.testing.assert_allclose([model.W_[1, 1], model.Sigma_[1, 1]], [1e-100, 1e-100])
 
 

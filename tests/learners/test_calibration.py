@@ -40,9 +40,7 @@ def logistic(x):
 
 
 def curve_of(margins):
-    calibration = Calibration()
-    calibration.add(margins, 0)
-    return calibration.curve()
+    return Calibration().added(margins, 0).curve()
 
 
 def same(curve, other):
@@ -116,10 +114,9 @@ def test_a_few_that_all_came_true_do_not_make_certain():
 
 
 def test_the_last_predictions_count():
-    calibration = Calibration()
-    calibration.add(judged(20_000, lambda m: logistic(0.5 * m)), 0)
+    calibration = Calibration().added(judged(20_000, lambda m: logistic(0.5 * m)), 0)
     late = judged(8192, lambda m: logistic(4 * m))
-    calibration.add(late, 0)
+    calibration = calibration.added(late, 0)
     assert same(calibration.curve(), curve_of(late))
     assert (calibration.curve().n_used, calibration.curve().n_predictions) == (8192, 28_192)
 
@@ -127,14 +124,10 @@ def test_the_last_predictions_count():
 @pytest.mark.parametrize(("learned", "counts"), [(740, False), (760, True), (1_330, True), (1_340, False)])
 def test_predictions_count_when_about_as_much_was_learned_and_some_hundreds_in_any_case(learned, counts):
     early, late = (judged(n, lambda m: logistic(2 * m), seed=n) for n in (3_072, 1_024))
-    both = Calibration()
-    both.add(early, learned)
-    both.add(late, 1_000)
+    both = Calibration().added(early, learned).added(late, 1_000)
     assert same(both.curve(), curve_of(np.concatenate([early, late]) if counts else late))
     assert both.curve().n_learned == 1_000
-    few = Calibration()
-    few.add(early, learned)
-    few.add(late[:100], 1_000)
+    few = Calibration().added(early, learned).added(late[:100], 1_000)
     assert same(few.curve(), curve_of(np.concatenate([early if counts else early[-156:], late[:100]])))
 
 
@@ -142,10 +135,9 @@ def test_predictions_count_when_about_as_much_was_learned_and_some_hundreds_in_a
 @given(cuts=st.lists(st.integers(1, 6000), min_size=1, max_size=8), seed=st.integers(0, 9))
 def test_predictions_one_by_one_in_batches_or_together_make_the_same_curve(cuts, seed):
     margins = judged(sum(cuts), lambda m: logistic(m), seed=seed)
-    whole, pieces, single = Calibration(), Calibration(), Calibration()
-    whole.add(margins, 7)
+    whole, pieces, single = Calibration().added(margins, 7), Calibration(), Calibration()
     for piece in np.split(margins, np.cumsum(cuts)[:-1]):
-        pieces.add(piece, 7)
+        pieces = pieces.added(piece, 7)
     for margin in margins.tolist():
         single.add_one(margin, 7)
     for other in (pieces, single):

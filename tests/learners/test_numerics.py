@@ -115,7 +115,7 @@ def test_a_covariance_that_was_used_up_stops_learning_with_a_clear_error():
     with pytest.raises(NumericalError, match="triplet 1: rounding has used up the covariance"):
         model.partial_fit_triplets([[1, 1, 1], [0, 2, 1]], np.eye(3))
     np.testing.assert_array_equal(model.W_, before)
-    assert model.n_triplets_seen_ == 2
+    assert model.n_triplets_seen_ == 1
 
 
 @pytest.mark.parametrize("r", [1e-30, 1e30])
@@ -170,12 +170,10 @@ def test_learning_stops_before_a_triplet_whose_variance_is_negative_or_infinite(
     harmless = [1, 0, 0]
     with pytest.raises(NumericalError, match="triplet 1: rounding has used up the covariance"):
         model.partial_fit_triplets([harmless, spoiled, harmless], rows)
-    assert model.n_triplets_seen_ == 2
-    for key in set(state) - {"counts"}:
-        np.testing.assert_array_equal(model._state[key], state[key])
     with pytest.raises(NumericalError, match="triplet 0"):
         model.learn_one(*rows[spoiled])
-    assert model.n_triplets_seen_ == 2
+    for key, array in state.items():
+        np.testing.assert_array_equal(model._state[key], array)
 
 
 @pytest.mark.parametrize("value", [-4.0, np.inf])

@@ -13,6 +13,7 @@ full       AROW for vectors, and for ``vec(W)`` with a full covariance
 oasis      OASIS
 moments    weighted sums of rows and row hashes for the moment learner
 touched    d-AROMA and OASIS on matrices that store touched cells only
+lock       a lock for many readers or one writer, not a loop
 ========== ==================================================================
 
 A ``.pxd`` file holds the round of an algorithm that two kernels share. `rounds.pxd` holds the update rule and the

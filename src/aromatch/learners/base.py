@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -16,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._utils.indices import check_pairs, check_triplets
 from .._utils.rows import Matrix, MatrixLike, ReadRows, as_matrix, check_structure, feature_names, read_all
+from .._utils.sharing import Shared, drafts, reads
 from .._utils.versions import new_version
 from ..evaluation.retrieval import evaluate_retrieval
 from ..io.container import write_model
@@ -28,7 +27,7 @@ from .inputs import LARGEST_SQUARE_IN_FIT, check_width
 FIT_ATTRIBUTES = "_fingerprints", "_calibration"
 
 
-class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Similarity(Shared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base class of models that score pairs of a query and an object.
 
     A subclass defines the maps `_map_queries` and `_map_objects`, `metric_`, `_scores` (all queries with all objects),
@@ -66,6 +65,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     # -- maps ---------------------------------------------------------------------------------------------
 
+    @reads
     def transform(self, Q: MatrixLike) -> Matrix:
         """Map queries to the space in which `metric_` compares them with mapped objects.
 
@@ -73,6 +73,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         return self._map_queries(self._check_rows(Q))
 
+    @reads
     def transform_objects(self, P: MatrixLike) -> Matrix:
         """Map objects to the space in which `metric_` compares them with mapped queries.
 
@@ -86,6 +87,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._map_objects(matrix)
 
     @property
+    @reads
     def object_map_version_(self) -> int:
         """Number that changes whenever `transform_objects` returns something else for the same objects."""
         self._check_is_fitted()
@@ -98,6 +100,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     # -- scores -------------------------------------------------------------------------------------------
 
+    @reads
     def similarity(self, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
         """Return the score of every query with every object.
 
@@ -115,6 +118,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._check_square(square if P is Q else max(square, read_all(P, "P").largest_square))
         return self._scores(Q, P)
 
+    @reads
     def pair_score(self, Q: MatrixLike, P: MatrixLike | None = None, pairs: ArrayLike | None = None) -> NDArray[Any]:
         """Return the scores of row i of Q with row i of P, or of the rows in `pairs`.
 
@@ -131,11 +135,13 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Q, P = self._check_both(Q, P)
         return self._pair_scores(Q, P, check_pairs(pairs, Q, P))
 
+    @reads
     def margins(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
         """Return the score of the preferred object minus that of the other, for every triplet of row indices."""
         Q, P = self._check_both(Q, P)
         return self._pair_scores(Q, P, check_triplets(triplets, Q, P))
 
+    @reads
     def triplet_accuracy(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> float:
         """Return the share of triplets in the right order; a tie counts as wrong."""
         margins = self.margins(triplets, Q, P)
@@ -143,6 +149,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError("triplets is empty, expected at least one triplet")
         return float(np.mean(margins > 0))
 
+    @reads
     def score(self, X: MatrixLike, y: ArrayLike) -> float:
         """Return the mean average precision of leave-one-out retrieval of the rows with the same label."""
         X = self._check_rows(X)
@@ -150,6 +157,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     # -- fingerprint of the embedding ------------------------------------------------------------------------
 
+    @drafts
     def set_fingerprint(self, queries: Fingerprint, objects: Fingerprint | None = None) -> Self:
         """Record the fingerprint of the embedding that the model was fitted on; it is saved with the model.
 
@@ -172,11 +180,13 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self
 
     @property
+    @reads
     def fingerprints_(self) -> tuple[Fingerprint, Fingerprint] | None:
         """Fingerprints of the embeddings of queries and objects; None if they were not set."""
         self._check_is_fitted()
         return self.__dict__.get("_fingerprints")
 
+    @reads
     def check_fingerprint(self, queries: Fingerprint, objects: Fingerprint | None = None) -> None:
         """Raise a ValueError unless the embedding is the one that the model was fitted on."""
         fitted = self.fingerprints_
@@ -189,6 +199,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     # -- calibration --------------------------------------------------------------------------------------
 
+    @drafts
     def calibrate(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> Self:
         """Record predictions of validation triplets and their outcomes, for `preference_proba`.
 
@@ -206,10 +217,12 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         margins = self.margins(triplets, Q, P)
         if len(margins):
-            self._get_calibration().add(margins / self._unit_of_margins, self._learned_so_far)
+            found: Calibration = self.__dict__.get("_calibration") or Calibration()
+            self._calibration = found.added(margins / self._unit_of_margins, self._learned_so_far)
         return self
 
     @property
+    @reads
     def calibration_(self) -> Curve:
         """The curve that turns margins into probabilities, and what it was made from.
 
@@ -219,6 +232,7 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         found: Calibration = self.__dict__.get("_calibration") or Calibration()
         return found.curve()
 
+    @reads
     def preference_proba(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
         """Return the calibrated probability that the first object of each triplet is preferred to the second.
 
@@ -250,13 +264,6 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Amount of training so far, in any unit of the model."""
         return 0.0
 
-    def _get_calibration(self) -> Calibration:
-        """Return the recorded predictions, none at first."""
-        found: Calibration | None = self.__dict__.get("_calibration")
-        if found is None:
-            found = self._calibration = Calibration()
-        return found
-
     def _reset_fit_attributes(self) -> None:
         """Drop the fingerprint and the calibration of an earlier fit."""
         for name in FIT_ATTRIBUTES:
@@ -264,10 +271,12 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     # -- copies and files ---------------------------------------------------------------------------------
 
+    @reads
     def copy(self) -> Self:
         """Return an independent copy, which does not change when this model learns on."""
         return copy.deepcopy(self)
 
+    @reads
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file that `aromatch.load` reads without running any code from it.
 
@@ -283,6 +292,12 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._check_state(state, *(getattr(self, name, 0) for name in ("n_features_in_", "n_object_features_in_")))
         return to_parts(self, state)
 
+    @drafts
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name: all of them, or none if a name is invalid."""
+        super().set_params(**params)
+        return self
+
     # -- shared by the subclasses -------------------------------------------------------------------------
 
     def _check_is_fitted(self) -> None:
@@ -293,12 +308,11 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _record_features(self, X: MatrixLike) -> Self:
         """Fit a model that learns nothing."""
-        with self._unchanged_on_error():
-            check_structure(X, "X")
-            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-            self.n_object_features_in_ = X.shape[1]
-            self._reset_fit_attributes()
-            self._state = {}
+        check_structure(X, "X")
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        self.n_object_features_in_ = X.shape[1]
+        self._reset_fit_attributes()
+        self._state = {}
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -402,23 +416,3 @@ class Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _check_square(self, square: float) -> None:
         """Refuse rows that are too large for the model's precision."""
-
-    @contextmanager
-    def _unchanged_on_error(self) -> Iterator[Callable[[], None]]:
-        """Restore every attribute after an error.
-
-        Yields a function to call when learning begins: from then on an interrupt keeps what was learned.
-        """
-        before, has_begun = dict(self.__dict__), False
-
-        def begin() -> None:
-            nonlocal has_begun
-            has_begun = True
-
-        try:
-            yield begin
-        except BaseException as error:
-            if isinstance(error, Exception) or not has_begun:
-                self.__dict__.clear()
-                self.__dict__.update(before)
-            raise

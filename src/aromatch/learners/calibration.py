@@ -74,35 +74,36 @@ class Calibration:
     """The last predictions of a model, and the curve fitted to them."""
 
     def __init__(self, predictions: NDArray[Any] | None = None, n_predictions: int = 0) -> None:
-        # Margins and amounts of training, in order. When the buffer is full, the last ones move to its beginning.
-        self._kept, self._end = np.zeros((len(_ROWS), 2 * _MAX_PREDICTIONS)), 0
+        # A buffer of margins and amounts of training in order, the number in it, and the number of all predictions: one
+        # attribute, which an interrupt cannot leave half changed.
+        self._log = (*_buffer(predictions), n_predictions)
         self._curve: Curve | None = None
-        self.n_predictions = n_predictions
-        if predictions is not None:
-            self._end = predictions.shape[1]
-            self._kept[:, : self._end] = predictions
 
-    def add(self, margins: NDArray[Any], n_learned: float) -> None:
-        """Record predictions made after this amount of training."""
-        n = min(len(margins), _MAX_PREDICTIONS)
-        self._make_room(n)
-        self._kept[0, self._end : self._end + n] = margins[len(margins) - n :]
-        self._kept[1, self._end : self._end + n] = n_learned
-        self._end += n
-        self.n_predictions += len(margins)
+    @property
+    def n_predictions(self) -> int:
+        """Number of predictions that were ever recorded."""
+        return self._log[2]
+
+    def added(self, margins: NDArray[Any], n_learned: float) -> Calibration:
+        """Return a calibration with more predictions, made after this amount of training."""
+        if not np.isfinite(margins).all():
+            raise ValueError("the margins of triplets contain NaN or infinity; scale the rows down")
+        more = np.stack([margins, np.full(len(margins), n_learned)])
+        return Calibration(np.concatenate([self.predictions(), more], axis=1), self.n_predictions + len(margins))
 
     def add_one(self, margin: float, n_learned: float) -> None:
-        """Record one prediction; `learn_one` has no time for more."""
-        if self._end == 2 * _MAX_PREDICTIONS:
-            self._make_room(1)
-        self._kept[0, self._end] = margin
-        self._kept[1, self._end] = n_learned
-        self._end += 1
-        self.n_predictions += 1
+        """Record one prediction in place; `learn_one` has no time for more."""
+        kept, end, n = self._log
+        if end == 2 * _MAX_PREDICTIONS:
+            kept, end = _buffer(self.predictions())
+        kept[0, end] = margin
+        kept[1, end] = n_learned
+        self._log = kept, end + 1, n + 1
 
     def predictions(self) -> Array:
         """Return the predictions that are kept."""
-        return self._kept[:, max(0, self._end - _MAX_PREDICTIONS) : self._end]
+        kept, end, _ = self._log
+        return kept[:, max(0, end - _MAX_PREDICTIONS) : end]
 
     def curve(self) -> Curve:
         """Return the curve of the last predictions."""
@@ -121,16 +122,10 @@ class Calibration:
             found = self._curve = Curve(*_fit_curve(used), len(used), self.n_predictions, last)
         return found
 
-    def _make_room(self, n: int) -> None:
-        if self._end + n > 2 * _MAX_PREDICTIONS:
-            last = self.predictions().copy()
-            self._end = last.shape[1]
-            self._kept[:, : self._end] = last
-
     # -- copies and files ---------------------------------------------------------------------------------
 
     def __getstate__(self) -> tuple[Array, int]:
-        return self.predictions(), self.n_predictions
+        return self.predictions().copy(), self.n_predictions
 
     def __setstate__(self, state: tuple[Array, int]) -> None:
         self.__init__(*state)  # type: ignore[misc]
@@ -151,6 +146,16 @@ class Calibration:
         if not all(np.isfinite(array).all() for array in arrays.values()) or (arrays["n_learned"] < 0).any():
             raise ValueError("the calibration contains NaN, infinity or negative amounts of training")
         return cls(np.stack([arrays[name] for name in _ROWS]), n_predictions)
+
+
+def _buffer(predictions: NDArray[Any] | None) -> tuple[Array, int]:
+    """Return a new buffer with the last predictions at its beginning, and their number."""
+    kept = np.zeros((len(_ROWS), 2 * _MAX_PREDICTIONS))
+    if predictions is None:
+        return kept, 0
+    last = predictions[:, -_MAX_PREDICTIONS:]
+    kept[:, : last.shape[1]] = last
+    return kept, last.shape[1]
 
 
 def _fit_curve(margins: Array) -> tuple[float, float]:

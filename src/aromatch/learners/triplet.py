@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
@@ -17,10 +18,12 @@ from .._utils.chunks import timed_chunks
 from .._utils.indices import check_pairs, check_triplets, read_both
 from .._utils.progress import progress_bar
 from .._utils.rows import Matrix, MatrixLike, read_all, read_single_row
+from .._utils.sharing import changes, drafts, reads
 from ..exceptions import NumericalError
 from ..kernels.rows import RowView
 from ..triplets import stream_from_labels
 from .base import Similarity
+from .calibration import Calibration
 from .contributions import Contributions, cells_of, nonzero_values
 from .inputs import FLOAT64, LARGEST, Block, Limits, check_scale, check_width, read_triplets
 from .online import pending
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from .embedding.triplet_embedding import TripletEmbedding
 
 _TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
+_LARGE_STATE = 2**26  # bytes
 
 
 class Update(NamedTuple):
@@ -145,26 +149,26 @@ class TripletLearner(Similarity):
 
     # -- learning -----------------------------------------------------------------------------------------
 
+    @drafts
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Sample `n_triplets` triplets from the labels and learn them, starting from `init`.
 
         A triplet is a random row, a random other row with the same label and a random row with another label.
         """
-        with self._unchanged_on_error() as begin:
-            noise = self._check_common_params()
-            _, (view, _, square), y = self._read_labelled(X, y, [np.float64, np.float32])
-            stream = stream_from_labels(y, self.n_triplets, self.random_state)
-            self.__dict__.pop("_state", None)
-            self._begin(view.shape[1], view.shape[1])
-            begin()
-            limits = self._limits()
-            with self._bar(self.n_triplets) as advance:
-                for triplets in stream:
-                    block = Block(view, view, view, triplets, None)
-                    check_scale(block, square, square, noise, limits)
-                    self._learn_in_chunks(block, advance, "the model is unchanged", self.n_triplets_seen_)
+        noise = self._check_common_params()
+        _, (view, _, square), y = self._read_labelled(X, y, [np.float64, np.float32])
+        stream = stream_from_labels(y, self.n_triplets, self.random_state)
+        self.__dict__.pop("_state", None)
+        self._begin(view.shape[1], view.shape[1])
+        limits = self._limits()
+        with self._bar(self.n_triplets) as advance:
+            for triplets in stream:
+                block = Block(view, view, view, triplets, None)
+                check_scale(block, square, square, noise, limits)
+                self._learn_in_chunks(block, advance, self.n_triplets_seen_)
         return self
 
+    @drafts
     def fit_triplets(
         self,
         triplets: ArrayLike,
@@ -187,6 +191,7 @@ class TripletLearner(Similarity):
         """
         return self._fit_triplets(triplets, Q, P, sample_weight, starts=True)
 
+    @drafts
     def partial_fit_triplets(
         self,
         triplets: ArrayLike,
@@ -197,29 +202,33 @@ class TripletLearner(Similarity):
     ) -> Self:
         """Continue learning from the current state; a new model starts from `init`.
 
-        The arguments are those of `fit_triplets`. Only rows that the triplets name are read.
+        The arguments are those of `fit_triplets`. Only rows that the triplets name are read. All triplets are learned
+        or, after an error or an interrupt, none: an online learner learns them on a copy of its state, which takes
+        about as much time and memory as a few updates with dense rows. `learn_one` copies nothing.
         """
         return self._fit_triplets(triplets, Q, P, sample_weight, starts=False)
 
     def _fit_triplets(self, triplets: Any, Q: Any, P: Any, sample_weight: Any, *, starts: bool) -> Self:
-        with self._unchanged_on_error() as begin:
-            if starts:
-                for name in ("_state", "feature_names_in_", "object_feature_names_in_"):
-                    self.__dict__.pop(name, None)
-            queries, objects = self._check_matrices(Q, P)
-            if not hasattr(self, "_state"):
-                self._record_names(Q, P)
-            noise, limits = self._check_common_params(), self._limits()
-            self._check_unchanged(queries, objects)
-            read = read_triplets(triplets, queries, objects, sample_weight)
-            check_scale(read.block, read.query_square, read.object_square, noise, limits)
+        if starts:
+            for name in ("_state", "feature_names_in_", "object_feature_names_in_"):
+                self.__dict__.pop(name, None)
+        queries, objects = self._check_matrices(Q, P)
+        if not hasattr(self, "_state"):
+            self._record_names(Q, P)
+        noise, limits = self._check_common_params(), self._limits()
+        self._check_unchanged(queries, objects)
+        read = read_triplets(triplets, queries, objects, sample_weight)
+        check_scale(read.block, read.query_square, read.object_square, noise, limits)
+        if hasattr(self, "_state"):
+            self._state = self._copied_state()
+            self.__dict__.pop("_ready", None)  # it would keep the previous state in memory
+        else:
             self._begin(queries.shape[1], objects.shape[1], one_space=objects is queries)
-            begin()
-            with self._bar(len(read.numbers)) as advance:
-                kept = "the model is unchanged" if starts else "the triplets before it are learned"
-                self._learn_in_chunks(read.block, advance, kept)
+        with self._bar(len(read.numbers)) as advance:
+            self._learn_in_chunks(read.block, advance)
         return self
 
+    @changes
     def learn_one(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, *, sample_weight: float = 1.0) -> Update:
         """Learn one triplet: for the query q, p_pos is better than p_neg.
 
@@ -230,10 +239,9 @@ class TripletLearner(Similarity):
         Update
             Margin and its standard deviation before the update, loss, and whether the model changed.
         """
-        if hasattr(self, "_state"):  # nothing changes before the kernel runs
-            return self._learn_one(q, p_pos, p_neg, sample_weight)
-        with self._unchanged_on_error():
-            return self._learn_one(q, p_pos, p_neg, sample_weight)
+        # The first triplet makes a state, later ones change it in place.
+        learn = self._learn_one if hasattr(self, "_state") else self._learn_first
+        return learn(q, p_pos, p_neg, sample_weight)
 
     def _learn_one(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, sample_weight: float) -> Update:
         ready = Readiness.of(self)
@@ -253,14 +261,29 @@ class TripletLearner(Similarity):
         block = Block(query, good, bad, _TRIPLET_ZERO, weights, record)
         check_scale(block, query_square, max(good_square, bad_square), noise, ready.limits)
         unit, learned = self._unit_of_margins, self._learned_so_far  # of the model that predicts
-        if self._learn(block) == 0:
-            raise NumericalError(f"triplet 0: {self._failure}; the model is unchanged. {self._remedy}")
+        calibration: Calibration = self.__dict__.get("_calibration") or Calibration()
+        state, seen, n_predictions = self._state, self._state["counts"].item(0), calibration.n_predictions
+        try:
+            if self._learn(block) == 0:
+                raise NumericalError(f"triplet 0: {self._failure}; the model is unchanged. {self._remedy}")
+            if weight > 0:
+                calibration.add_one(record.item(0) / unit, learned)
+                self._calibration = calibration
+        except BaseException:
+            if self._state["counts"].item(0) == seen:
+                self._state = state
+            elif weight > 0:  # interrupted after the update: the prediction is recorded with it
+                if calibration.n_predictions == n_predictions:
+                    calibration.add_one(record.item(0) / unit, learned)
+                self._calibration = calibration
+            raise
         margin, variance, updated = record[0].tolist()
         std = sqrt(variance) if ready.has_std else None
-        if weight > 0:
-            (self.__dict__.get("_calibration") or self._get_calibration()).add_one(margin / unit, learned)
         return Update(margin, std, max(0.0, 1.0 - margin), bool(updated))
 
+    _learn_first = drafts(_learn_one)
+
+    @drafts
     def grow(self, m: int, n: int | None = None) -> Self:
         """Add query and object features after the existing ones, and keep what was learned.
 
@@ -292,13 +315,12 @@ class TripletLearner(Similarity):
         n = checks.check_integer(n, "n", at_least=before[1])
         if (m, n) == before:
             return self
-        with self._unchanged_on_error():
-            self._check_common_params()
-            self._state = self._grown(m, n)
-            self.n_features_in_ = m
-            self.n_object_features_in_ = n
-            for name in ("feature_names_in_", "object_feature_names_in_", "_fingerprints", "_ready"):
-                self.__dict__.pop(name, None)
+        self._check_common_params()
+        self._state = self._grown(m, n)
+        self.n_features_in_ = m
+        self.n_object_features_in_ = n
+        for name in ("feature_names_in_", "object_feature_names_in_", "_fingerprints", "_ready"):
+            self.__dict__.pop(name, None)
         return self
 
     def _grown(self, m: int, n: int) -> dict[str, NDArray[Any]]:
@@ -320,6 +342,7 @@ class TripletLearner(Similarity):
         return self._weights.folded()
 
     @available_if(lambda self: hasattr(self, "_decayed"))
+    @drafts
     def decay(self, rate: float) -> Self:
         """Reduce the confidence in what was learned, so that new triplets count more: for preferences that drift.
 
@@ -346,15 +369,15 @@ class TripletLearner(Similarity):
             raise ValueError(f"rate must be at most 1, got {rate!r}")
         if share == 0:
             return self
-        with self._unchanged_on_error():
-            self._check_common_params()
-            self._state = self._decayed(share)
-            self.__dict__.pop("_ready", None)
+        self._check_common_params()
+        self._state = self._decayed(share)
+        self.__dict__.pop("_ready", None)
         return self
 
     # -- attributes and scores -----------------------------------------------------------------------------
 
     @property
+    @reads
     def W_(self) -> Any:
         """The matrix of the score ``q'Wp``, of shape (m, n): a copy.
 
@@ -364,22 +387,26 @@ class TripletLearner(Similarity):
         return self._weights.array("W")
 
     @property
+    @reads
     def n_triplets_seen_(self) -> int:
         """Number of triplets learned so far."""
         return int(self._counts[0])
 
     @property
+    @reads
     def n_updates_(self) -> int:
         """Number of triplets that changed the model."""
         return int(self._counts[1])
 
     @property
+    @reads
     def n_mistakes_(self) -> int:
         """Number of triplets with a wrong or tied order at the time when they were learned."""
         if len(self._counts) < 3:
             raise AttributeError(f"{type(self).__name__} does not count mistakes")
         return int(self._counts[2])
 
+    @reads
     def transform(self, Q: MatrixLike) -> NDArray[Any]:
         """Return ``Q @ W_``, the queries in the space of the objects.
 
@@ -390,6 +417,7 @@ class TripletLearner(Similarity):
         """
         return np.asarray(super().transform(Q))
 
+    @reads
     def project(self, n_components: int | None = None, symmetric: bool = True) -> TripletEmbedding:
         """Return an embedding: maps of both sides to vectors whose inner products approximate the scores.
 
@@ -415,12 +443,14 @@ class TripletLearner(Similarity):
         return project(self, n_components, symmetric)
 
     @available_if(lambda self: hasattr(self, "_variances"))
+    @reads
     def pair_std(self, Q: MatrixLike, P: MatrixLike | None = None, pairs: ArrayLike | None = None) -> NDArray[Any]:
         """Return the standard deviation of each `pair_score` under the learned distribution."""
         Q, P = self._check_both(Q, P)
         return _roots(self._over_pairs(self._variances, Q, P, check_pairs(pairs, Q, P)))
 
     @available_if(lambda self: hasattr(self, "_spread"))
+    @reads
     def similarity_std(self, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
         """Return the standard deviation of every score of `similarity` under the learned distribution."""
         queries, objects = self._check_both(Q, P)
@@ -429,6 +459,7 @@ class TripletLearner(Similarity):
         return np.asarray(self._spread(queries).stds(objects))
 
     @available_if(lambda self: hasattr(self, "_spread"))
+    @reads
     def sample_transform(self, Q: MatrixLike, scale: float = 1.0, random_state: Any = None) -> NDArray[Any]:
         """Return ``Q @ W`` for a W sampled from the learned distribution, independently for each query.
 
@@ -447,6 +478,7 @@ class TripletLearner(Similarity):
         queries = self._check_rows(Q)
         return np.asarray(self._map_queries(queries) + factor * self._spread(queries).sample(generator))
 
+    @reads
     def explain_pair(self, q: MatrixLike, p: MatrixLike) -> Contributions:
         """Return the contribution ``q_i W_ij p_j`` of every pair of non-zero features to the score of q and p."""
         (i, left), (j, right) = (nonzero_values(row) for row in self._check_both(q, p))
@@ -457,6 +489,7 @@ class TripletLearner(Similarity):
         return Contributions(i, j, cells_of(self.W_, i, j, 0.0) * factors, stds)
 
     @available_if(lambda self: hasattr(self, "_variances"))
+    @reads
     def margin_std(self, triplets: ArrayLike, Q: MatrixLike, P: MatrixLike | None = None) -> NDArray[Any]:
         """Return the standard deviation of each of the `margins` under the learned distribution."""
         Q, P = self._check_both(Q, P)
@@ -521,15 +554,29 @@ class TripletLearner(Similarity):
         self.n_features_in_ = m
         self.n_object_features_in_ = n
 
+    def _copied_state(self) -> dict[str, NDArray[Any]]:
+        """Return a state that can be changed in place while others read the present one."""
+        n_bytes = sum(array.nbytes for array in self._state.values())
+        if n_bytes > _LARGE_STATE:  # the check takes longer than a small copy
+            checks.check_fits_in_memory(n_bytes, f"A copy of the state of {type(self).__name__} to learn on")
+        state = copy.copy(self._state)
+        for name, array in state.items():
+            state[name] = array.copy()
+        return state
+
     def __getstate__(self) -> dict[str, Any]:
-        # A copy of the model checks again: its arrays may be read-only.
-        return {name: value for name, value in super().__getstate__().items() if name != "_ready"}
+        with self._lock.reading:
+            attributes = super().__getstate__()
+            attributes.pop("_ready", None)  # a copy checks again: its arrays may be read-only
+            if "_state" in attributes:
+                attributes["_state"] = self._copied_state()  # `learn_one` changes it in place
+        return attributes
 
     def _limits(self) -> Limits:
         precision = self._check_dtype()
         return Limits(precision, self._largest_scale[precision], type(self).__name__, self._strength)
 
-    def _learn_in_chunks(self, block: Block, advance: Callable[[int], None], kept: str, first: int = 0) -> None:
+    def _learn_in_chunks(self, block: Block, advance: Callable[[int], None], first: int = 0) -> None:
         for chunk in timed_chunks(len(block.triplets)):
             triplets, weights = block.triplets[chunk], block.weights
             learned = self._learn(
@@ -537,7 +584,7 @@ class TripletLearner(Similarity):
             )
             if learned < len(triplets):
                 at = first + chunk.start + learned
-                raise NumericalError(f"triplet {at}: {self._failure}; {kept}. {self._remedy}")
+                raise NumericalError(f"triplet {at}: {self._failure}; the model is unchanged. {self._remedy}")
             advance(len(triplets))
 
     # -- files --------------------------------------------------------------------------------------------

@@ -143,7 +143,8 @@ def _fit_in_chunks(model: Any, training: TrainingSet, title: str, checkpoint: Ch
         with progress_bar(title, len(triplets)) as advance:
             seen = model.n_triplets_seen_
             advance(seen)
-            for chunk in timed_chunks(len(triplets) - seen):
+            # Every call copies the state: long chunks make that negligible.
+            for chunk in timed_chunks(len(triplets) - seen, seconds=0.5, max_size=2**18):
                 part = slice(seen + chunk.start, seen + chunk.stop)
                 weights_of_part = None if weights is None else weights[part]
                 model.partial_fit_triplets(triplets[part], Q, P, sample_weight=weights_of_part)

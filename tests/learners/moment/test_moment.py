@@ -376,10 +376,11 @@ def test_reading_changes_no_later_bits_and_readings_are_copies():
     np.testing.assert_array_equal(quiet.W_, read.W_)
 
 
-def test_an_interrupt_leaves_whole_batches(monkeypatch):
+def test_an_interrupt_between_batches_changes_nothing(monkeypatch):
     monkeypatch.setattr("aromatch.learners.moment.moment._BATCH", 50)
     Q, P, triplets, _ = toy()
-    model, left = am.MomentAROMA(), [3]
+    model, left = am.MomentAROMA().fit_triplets(triplets[:7], Q, P), [3]
+    before = saved_state(model)
 
     def stop_later(block, m, n, original=sums.of_triplets):
         left[0] -= 1
@@ -389,11 +390,9 @@ def test_an_interrupt_leaves_whole_batches(monkeypatch):
 
     monkeypatch.setattr(sums, "of_triplets", stop_later)
     with pytest.raises(KeyboardInterrupt):
-        model.fit_triplets(triplets, Q, P)
-    assert model.n_triplets_seen_ == 100
-    left[0] = 10
-    again = am.MomentAROMA().fit_triplets(triplets[:100], Q, P)
-    assert all((saved_state(again)[name] == array).all() for name, array in saved_state(model).items())
+        model.partial_fit_triplets(triplets, Q, P)
+    assert left[0] == 0
+    assert all((before[name] == array).all() for name, array in saved_state(model).items())
 
 
 def test_the_model_is_as_before_when_a_row_is_refused():

@@ -24,6 +24,7 @@ from ..._utils import checks
 from ..._utils.checks import check_dtype
 from ..._utils.chunks import timed_chunks
 from ..._utils.rows import MatrixLike, check_structure, read_all
+from ..._utils.sharing import Shared, drafts, reads
 from ...exceptions import NumericalError
 from ...io.container import write_model
 from ...kernels.full import learn_labels
@@ -31,7 +32,7 @@ from ..files import to_parts
 from ..inputs import LARGEST, LARGEST_SCALE_OF_A_COVARIANCE
 
 
-class AROW(ClassifierMixin, BaseEstimator):
+class AROW(Shared, ClassifierMixin, BaseEstimator):
     """Binary linear classifier, learned online, with a covariance of its weights.
 
     AROMA is its extension to matrices. There is no intercept: add a constant feature if the classes are not separated
@@ -73,14 +74,17 @@ class AROW(ClassifierMixin, BaseEstimator):
         self.covariance = covariance
         self.dtype = dtype
 
+    @drafts
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Start from zero weights and learn the rows of X in order."""
         return self._learn(X, y, None, starts=True)
 
+    @drafts
     def partial_fit(self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Continue learning; `classes` lists both labels at the first call if y may hold only one."""
         return self._learn(X, y, classes, starts=not hasattr(self, "_state"))
 
+    @reads
     def decision_function(self, X: MatrixLike) -> NDArray[Any]:
         """Return the margin of each row; positive means ``classes_[1]``."""
         check_is_fitted(self)
@@ -91,11 +95,13 @@ class AROW(ClassifierMixin, BaseEstimator):
             raise ValueError(f"X has a row with |x|^2 = {square:.1e}, too large for a model in {w.dtype}")
         return np.asarray(X.astype(w.dtype, copy=False) @ w)
 
+    @reads
     def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Return the label of each row."""
         margins = self.decision_function(X)
         return np.asarray(self.classes_[(margins > 0).astype(int)])
 
+    @reads
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file for `aromatch.load`; learning resumes with a bit-identical result."""
         check_is_fitted(self)
@@ -103,12 +109,14 @@ class AROW(ClassifierMixin, BaseEstimator):
         write_model(path, *to_parts(self, self._state))
 
     @property
+    @reads
     def coef_(self) -> NDArray[Any]:
         """The mean weights, of shape (1, n_features): a copy."""
         check_is_fitted(self)
         return self._state["w"].reshape(1, -1).copy()
 
     @property
+    @reads
     def Sigma_(self) -> NDArray[Any]:
         """The covariance of the weights, or their variances if it is diagonal: a copy."""
         check_is_fitted(self)
@@ -116,40 +124,37 @@ class AROW(ClassifierMixin, BaseEstimator):
 
     def _learn(self, X: Any, y: Any, classes: Any, *, starts: bool) -> Self:
         r, dtype = self._check_params()
-        before, has_begun = dict(self.__dict__), False
-        try:
-            check_structure(X, "X")
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=starts)
-            if starts:
-                self.classes_ = _two_classes(y if classes is None else classes)
-                self._state = self._first_state(X.shape[1], dtype)
-            elif classes is not None and not np.array_equal(_two_classes(classes), self.classes_):
-                raise ValueError(f"classes must stay {self.classes_.tolist()}, got {np.unique(classes).tolist()}")
-            self._check_layout(self._state, X.shape[1])
-            unknown = np.setdiff1d(y, self.classes_)
-            if len(unknown):
-                raise ValueError(f"y has labels {unknown.tolist()} that are not in classes {self.classes_.tolist()}")
-            signs = np.where(y == self.classes_[1], 1.0, -1.0)
-            view, _, square = read_all(X, "X")
-            is_diagonal = self.covariance == "diagonal"
-            limit = (LARGEST if is_diagonal else LARGEST_SCALE_OF_A_COVARIANCE)[dtype]
-            if square / r > limit:
-                raise ValueError(
-                    f"X has a row with |x|^2 / r = {square / r:.1e}, expected at most {limit:.0e} in {dtype}; scale "
-                    "the rows down or raise r"
+        check_structure(X, "X")
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=starts)
+        if starts:
+            self.classes_ = _two_classes(y if classes is None else classes)
+            self._state = self._first_state(X.shape[1], dtype)
+        elif classes is not None and not np.array_equal(_two_classes(classes), self.classes_):
+            raise ValueError(f"classes must stay {self.classes_.tolist()}, got {np.unique(classes).tolist()}")
+        self._check_layout(self._state, X.shape[1])
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y has labels {unknown.tolist()} that are not in classes {self.classes_.tolist()}")
+        signs = np.where(y == self.classes_[1], 1.0, -1.0)
+        view, _, square = read_all(X, "X")
+        is_diagonal = self.covariance == "diagonal"
+        limit = (LARGEST if is_diagonal else LARGEST_SCALE_OF_A_COVARIANCE)[dtype]
+        if square / r > limit:
+            raise ValueError(
+                f"X has a row with |x|^2 / r = {square / r:.1e}, expected at most {limit:.0e} in {dtype}; scale "
+                "the rows down or raise r"
+            )
+        if not starts:  # others may be reading it
+            self._state = {name: array.copy() for name, array in self._state.items()}
+        w, Sigma = self._state["w"], self._state["Sigma"]
+        for chunk in timed_chunks(len(signs)):
+            learned = learn_labels(view, chunk.start, signs[chunk], w, Sigma.reshape(-1, len(w)), is_diagonal, r)
+            if learned < len(signs[chunk]):
+                at = chunk.start + learned
+                raise NumericalError(
+                    f"row {at}: rounding has used up the covariance; the model is unchanged; use a larger r"
                 )
-            has_begun = True
-            w, Sigma = self._state["w"], self._state["Sigma"]
-            for chunk in timed_chunks(len(signs)):
-                learned = learn_labels(view, chunk.start, signs[chunk], w, Sigma.reshape(-1, len(w)), is_diagonal, r)
-                if learned < len(signs[chunk]):
-                    at = chunk.start + learned
-                    raise NumericalError(f"row {at}: rounding has used up the covariance; use a larger r")
-        except BaseException as error:
-            if isinstance(error, Exception) or not has_begun:
-                self.__dict__.clear()
-                self.__dict__.update(before)
-            raise
+        self._state = {"w": w, "Sigma": Sigma}
         return self
 
     def _check_params(self) -> tuple[float, np.dtype[Any]]:
@@ -182,6 +187,12 @@ class AROW(ClassifierMixin, BaseEstimator):
 
     def _from_file(self, state: dict[str, NDArray[Any]], n: int | None) -> dict[str, NDArray[Any]]:
         return state
+
+    @drafts
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name: all of them, or none if a name is invalid."""
+        super().set_params(**params)
+        return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")

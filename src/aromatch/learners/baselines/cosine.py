@@ -12,6 +12,7 @@ from scipy import sparse
 from ..._utils.chunks import chunks
 from ..._utils.indices import read_both
 from ..._utils.rows import Matrix, MatrixLike, as_float, unit_rows
+from ..._utils.sharing import drafts
 from ..base import Similarity
 
 _PAIRS_PER_CHUNK = 2**12
@@ -38,6 +39,10 @@ class Cosine(Similarity):
     _needs_labels = False
     _is_stateless = True
 
+    def __init__(self) -> None:
+        pass  # without it, the signature would be that of a compiled base class
+
+    @drafts
     def fit(self, X: MatrixLike, y: ArrayLike | None = None) -> Self:
         """Record the number of features; nothing is learned."""
         return self._record_features(X)

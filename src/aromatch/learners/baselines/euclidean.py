@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.rows import Matrix, MatrixLike
+from ..._utils.sharing import drafts, reads
 from .metric import MetricSimilarity, check_square
 
 
@@ -35,11 +36,16 @@ class Euclidean(MetricSimilarity):
     _needs_labels = False
     _is_stateless = True
 
+    def __init__(self) -> None:
+        pass  # without it, the signature would be that of a compiled base class
+
+    @drafts
     def fit(self, X: MatrixLike, y: ArrayLike | None = None) -> Self:
         """Record the number of features; nothing is learned."""
         return self._record_features(X)
 
     @property
+    @reads
     def M_(self) -> NDArray[Any]:
         """The matrix of the metric."""
         check_is_fitted(self, "n_features_in_")

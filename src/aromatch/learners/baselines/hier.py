@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._utils import checks
 from ..._utils.indices import read_both
 from ..._utils.rows import Matrix, MatrixLike, as_float64
+from ..._utils.sharing import drafts, reads
 from ...triplets import LabelSampler
 from ..base import Similarity
 from ..inputs import FLOAT64, LARGEST, product
@@ -84,44 +85,49 @@ class HIER(Similarity):
         self.hierarchy = hierarchy
         self.max_iter = max_iter
 
+    @drafts
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Train the classifier and compute the similarity of its classes."""
-        with self._unchanged_on_error():
-            self._check_params()
-            X, y = self._check_labelled(X, y)
-            LabelSampler(y)  # raises if no row has another one of its label and one of another label
-            classes = np.unique(y)
-            paths = {} if self.hierarchy is None else check_hierarchy(self.hierarchy)
-            S = class_similarity(classes.tolist(), paths)
-            classifier = LogisticRegression(C=self.C, max_iter=self.max_iter).fit(X, y)
-            coef, intercept = classifier.coef_, classifier.intercept_
-            if len(classes) == 2:  # scikit-learn keeps one row, for the difference of the two
-                coef, intercept = np.vstack([-coef, coef]) / 2, np.concatenate([-intercept, intercept]) / 2
-            n_iter = np.array([classifier.n_iter_.max()], dtype=np.int64)
-            coef = np.ascontiguousarray(coef)
-            self._replace_state({"coef": coef, "intercept": intercept, "S": S, "n_iter": n_iter})
+        self._check_params()
+        X, y = self._check_labelled(X, y)
+        LabelSampler(y)  # raises if no row has another one of its label and one of another label
+        classes = np.unique(y)
+        paths = {} if self.hierarchy is None else check_hierarchy(self.hierarchy)
+        S = class_similarity(classes.tolist(), paths)
+        classifier = LogisticRegression(C=self.C, max_iter=self.max_iter).fit(X, y)
+        coef, intercept = classifier.coef_, classifier.intercept_
+        if len(classes) == 2:  # scikit-learn keeps one row, for the difference of the two
+            coef, intercept = np.vstack([-coef, coef]) / 2, np.concatenate([-intercept, intercept]) / 2
+        n_iter = np.array([classifier.n_iter_.max()], dtype=np.int64)
+        coef = np.ascontiguousarray(coef)
+        self._replace_state({"coef": coef, "intercept": intercept, "S": S, "n_iter": n_iter})
         return self
 
+    @reads
     def transform(self, Q: MatrixLike) -> NDArray[Any]:
         """Return the class probabilities of every query, classes in the order of the sorted labels."""
         return np.asarray(super().transform(Q))
 
     @property
+    @reads
     def S_(self) -> NDArray[Any]:
         """Similarity of the classes: a copy."""
         return self._array("S")
 
     @property
+    @reads
     def coef_(self) -> NDArray[Any]:
         """Weights of the logistic regression: a copy."""
         return self._array("coef")
 
     @property
+    @reads
     def intercept_(self) -> NDArray[Any]:
         """Intercepts of the logistic regression: a copy."""
         return self._array("intercept")
 
     @property
+    @reads
     def n_iter_(self) -> int:
         """Number of iterations of the logistic regression."""
         return int(self._array("n_iter")[0])

@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..._utils import checks
 from ..._utils.progress import progress_bar
 from ..._utils.rows import MatrixLike
+from ..._utils.sharing import drafts, reads
 from .metric import MetricSimilarity
 from .pairs import NO_DISTANCE, Pairs, PairSampler, check_bounds, check_given, logdet_steps
 
@@ -105,17 +106,18 @@ class ITML(MetricSimilarity):
         self.random_state = random_state
         self.verbose = verbose
 
+    @drafts
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Sample pairs from the labels, as many similar as dissimilar ones, and learn them."""
-        with self._unchanged_on_error():
-            self._check_params()
-            X, y = self._check_labelled(X, y)
-            self._check_fits(X.shape[1])
-            n_classes = len(np.unique(y))
-            n = 40 * n_classes * (n_classes - 1) if self.n_constraints is None else self.n_constraints
-            self._replace_state(PairSampler(self.bounds, self.random_state).from_labels(X, y, n).metric(self._learn))
+        self._check_params()
+        X, y = self._check_labelled(X, y)
+        self._check_fits(X.shape[1])
+        n_classes = len(np.unique(y))
+        n = 40 * n_classes * (n_classes - 1) if self.n_constraints is None else self.n_constraints
+        self._replace_state(PairSampler(self.bounds, self.random_state).from_labels(X, y, n).metric(self._learn))
         return self
 
+    @drafts
     def fit_pairs(self, pairs: ArrayLike, is_similar: ArrayLike, X: MatrixLike) -> Self:
         """Learn given pairs in order.
 
@@ -127,22 +129,23 @@ class ITML(MetricSimilarity):
             Whether the rows of a pair should be near each other (within `near`) or apart (by `far` at least).
         X : array or CSR matrix of shape (n_rows, m)
         """
-        with self._unchanged_on_error():
-            self._check_params()
-            rows, numbers, kinds = check_given(pairs, is_similar, X)
-            self._check_fits(rows.shape[1])
-            self._record_rows(X, rows)
-            sampler = PairSampler(self.bounds, self.random_state)
-            self._replace_state(sampler.given(rows, numbers, kinds).metric(self._learn))
+        self._check_params()
+        rows, numbers, kinds = check_given(pairs, is_similar, X)
+        self._check_fits(rows.shape[1])
+        self._record_rows(X, rows)
+        sampler = PairSampler(self.bounds, self.random_state)
+        self._replace_state(sampler.given(rows, numbers, kinds).metric(self._learn))
         return self
 
     @property
+    @reads
     def bounds_(self) -> tuple[float, float]:
         """Squared distances near and far for similar and for dissimilar pairs."""
         near, far = self._array("bounds").tolist()
         return near, far
 
     @property
+    @reads
     def n_sweeps_(self) -> int:
         """Number of sweeps over the pairs."""
         return int(self._array("n_sweeps")[0])

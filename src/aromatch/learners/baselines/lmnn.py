@@ -35,6 +35,7 @@ from ..._utils import checks
 from ..._utils.chunks import chunks
 from ..._utils.progress import progress_bar
 from ..._utils.rows import Matrix, MatrixLike
+from ..._utils.sharing import drafts, reads
 from ...triplets import LabelSampler
 from .metric import MetricSimilarity, squares
 
@@ -121,30 +122,33 @@ class LMNN(MetricSimilarity):
         self.max_impostors = max_impostors
         self.verbose = verbose
 
+    @drafts
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Fit to labels; nothing is random."""
-        with self._unchanged_on_error():
-            self._check_params()
-            X, y = self._check_labelled(X, y)
-            LabelSampler(y)  # raises if no row has another one of its label and one of another label
-            self._check_fits(X.shape[1], n_matrices=30)  # L-BFGS remembers ten steps and ten gradients
-            classes = checks.class_indices(y, None)[0]
-            with progress_bar("LMNN", self.max_iter, enabled=self.verbose) as advance:
-                L, objectives, counts = self._minimise(X, classes, advance)
-            self._replace_state({"L": L, "objectives": np.array(objectives), "counts": np.array(counts)})
+        self._check_params()
+        X, y = self._check_labelled(X, y)
+        LabelSampler(y)  # raises if no row has another one of its label and one of another label
+        self._check_fits(X.shape[1], n_matrices=30)  # L-BFGS remembers ten steps and ten gradients
+        classes = checks.class_indices(y, None)[0]
+        with progress_bar("LMNN", self.max_iter, enabled=self.verbose) as advance:
+            L, objectives, counts = self._minimise(X, classes, advance)
+        self._replace_state({"L": L, "objectives": np.array(objectives), "counts": np.array(counts)})
         return self
 
     @property
+    @reads
     def objectives_(self) -> NDArray[Any]:
         """The objective at the start and after each round: a copy."""
         return self._array("objectives")
 
     @property
+    @reads
     def n_left_out_(self) -> int:
         """Number of impostors of the last search beyond `max_impostors`."""
         return int(self._array("counts")[1])
 
     @property
+    @reads
     def n_iter_(self) -> int:
         """Number of iterations of L-BFGS."""
         return int(self._array("counts")[0])

@@ -19,6 +19,7 @@ from ..._utils import checks
 from ..._utils.chunks import chunks
 from ..._utils.indices import read_both
 from ..._utils.rows import Matrix, MatrixLike, as_float64
+from ..._utils.sharing import reads
 from ..base import Similarity
 from ..inputs import FLOAT64, LARGEST, product
 
@@ -31,6 +32,7 @@ class MetricSimilarity(Similarity):
     metric_: ClassVar[str] = "euclidean"
 
     @property
+    @reads
     def M_(self) -> NDArray[Any]:
         """The matrix of the metric, of shape (m, m): a copy."""
         L = self._array("L")

@@ -27,6 +27,7 @@ from ..._utils import checks
 from ..._utils.chunks import chunks
 from ..._utils.indices import read_both
 from ..._utils.rows import Matrix, MatrixLike, as_float, as_matrix, feature_names, unit_rows
+from ..._utils.sharing import drafts, reads
 from ...exceptions import NoSignalError
 from ...triplets import from_labels
 from ..base import Similarity
@@ -132,15 +133,16 @@ class TripletEmbedding(Similarity):
 
     # -- training -----------------------------------------------------------------------------------------
 
+    @drafts
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Fit triplets sampled from labels: 20 per row, at least 10,000 and at most 1,000,000."""
-        with self._unchanged_on_error():
-            X, y = self._check_labelled(X, y)
-            n_triplets = min(max(_PER_ROW * X.shape[0], _MIN_TRIPLETS), _MAX_TRIPLETS)
-            generator = checks.random_generator(self.random_state)
-            self._fit(from_labels(y, n_triplets, random_state=generator), X, X, None, generator)
+        X, y = self._check_labelled(X, y)
+        n_triplets = min(max(_PER_ROW * X.shape[0], _MIN_TRIPLETS), _MAX_TRIPLETS)
+        generator = checks.random_generator(self.random_state)
+        self._fit(from_labels(y, n_triplets, random_state=generator), X, X, None, generator)
         return self
 
+    @drafts
     def fit_triplets(
         self,
         triplets: ArrayLike,
@@ -167,18 +169,17 @@ class TripletEmbedding(Similarity):
             "moment" and "linear" at least one triplet with a weight, a query and two different objects. "auto" and
             "cosine" do not raise it.
         """
-        with self._unchanged_on_error():
-            queries = as_matrix(Q, "Q")
-            objects = queries if P is None or P is Q else as_matrix(P, "P")
-            if objects.shape[1] != queries.shape[1]:
-                raise ValueError(
-                    f"P must have the features of Q, {queries.shape[1]}, got {objects.shape[1]}; "
-                    "MomentAROMA learns from queries and objects with different features"
-                )
-            self.__dict__.pop("feature_names_in_", None)
-            if (names := feature_names(Q)) is not None:
-                self.feature_names_in_ = np.array(names, dtype=object)
-            self._fit(triplets, queries, objects, sample_weight, checks.random_generator(self.random_state))
+        queries = as_matrix(Q, "Q")
+        objects = queries if P is None or P is Q else as_matrix(P, "P")
+        if objects.shape[1] != queries.shape[1]:
+            raise ValueError(
+                f"P must have the features of Q, {queries.shape[1]}, got {objects.shape[1]}; "
+                "MomentAROMA learns from queries and objects with different features"
+            )
+        self.__dict__.pop("feature_names_in_", None)
+        if (names := feature_names(Q)) is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self._fit(triplets, queries, objects, sample_weight, checks.random_generator(self.random_state))
         return self
 
     def _fit(
@@ -227,6 +228,7 @@ class TripletEmbedding(Similarity):
     # -- results ------------------------------------------------------------------------------------------
 
     @property
+    @reads
     def components_(self) -> Array:
         """The map of the queries, of shape (n_components, n_features): a copy."""
         check_is_fitted(self)
@@ -234,6 +236,7 @@ class TripletEmbedding(Similarity):
         return np.eye(self.n_features_in_) if L is None else L.T.copy()
 
     @property
+    @reads
     def object_components_(self) -> Array:
         """The map of the objects, of shape (n_components, n_object_features): a copy."""
         check_is_fitted(self)
@@ -241,18 +244,21 @@ class TripletEmbedding(Similarity):
         return np.eye(self.n_object_features_in_) if R is None else R.T.copy()
 
     @property
+    @reads
     def method_(self) -> str:
         """The fitted method."""
         check_is_fitted(self)
         return _FITTED_METHODS[int(self._state["method"][0])]
 
     @property
+    @reads
     def validation_scores_(self) -> dict[str, float]:
         """Score of each method that was compared on validation rows; larger is better."""
         check_is_fitted(self)
         scores = zip(_FITTED_METHODS, self._state["scores"].tolist(), strict=True)
         return {name: score for name, score in scores if not np.isnan(score)}
 
+    @reads
     def explain_pair(self, q: MatrixLike, p: MatrixLike) -> Contributions:
         """Return the contribution of every pair of non-zero features to the score of q and p."""
         (i, left), (j, right) = (nonzero_values(row) for row in self._check_both(q, p))

@@ -44,6 +44,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._utils import checks
 from ..._utils.chunks import chunks
 from ..._utils.rows import Matrix, MatrixLike
+from ..._utils.sharing import drafts, reads
 from ...kernels.bilinear import quadratic_forms
 from ...kernels.rows import RowView
 from ...triplets import LabelSampler
@@ -135,31 +136,32 @@ class MomentAROMA(TripletLearner):
 
     # -- training -----------------------------------------------------------------------------------------
 
+    @drafts
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Fit all triplets that the labels allow.
 
         A triplet is any row, any other row with the same label and any row with another. All queries count the same,
         including rows of zeros and duplicates, whose triplets `fit_triplets` ignores.
         """
-        with self._unchanged_on_error():
-            self.__dict__.pop("_state", None)
-            self._check_common_params()
-            _, rows, y = self._read_labelled(X, y, [np.float64, np.float32])
-            self._check_square(rows.largest_square)
-            LabelSampler(y)  # raises for labels that allow no triplet
-            classes, counts = np.unique(y, return_inverse=True, return_counts=True)[1:]
-            n_triplets = _number_of_triplets(counts)
-            width = rows.view.shape[1]
-            self._begin(width, width)
-            if self._is_split:
-                found = sums.split_sums_of_labels(rows.view, classes)
-            else:
-                found = sums.named(sums.of_labels(rows.view, classes))
-            if self.denoise:  # sums over all triplets have no sampling noise
-                found |= {name: found[raw].copy() for name, raw in DENOISED.items()}
-            self._add(found, n_triplets, n_triplets)
+        self.__dict__.pop("_state", None)
+        self._check_common_params()
+        _, rows, y = self._read_labelled(X, y, [np.float64, np.float32])
+        self._check_square(rows.largest_square)
+        LabelSampler(y)  # raises for labels that allow no triplet
+        classes, counts = np.unique(y, return_inverse=True, return_counts=True)[1:]
+        n_triplets = _number_of_triplets(counts)
+        width = rows.view.shape[1]
+        self._begin(width, width)
+        if self._is_split:
+            found = sums.split_sums_of_labels(rows.view, classes)
+        else:
+            found = sums.named(sums.of_labels(rows.view, classes))
+        if self.denoise:  # sums over all triplets have no sampling noise
+            found |= {name: found[raw].copy() for name, raw in DENOISED.items()}
+        self._add(found, n_triplets, n_triplets)
         return self
 
+    @reads
     def finalized(self) -> MomentAROMA:
         """Return a model with the same W, to the bit, whose alpha and denoising are fixed.
 
@@ -188,31 +190,37 @@ class MomentAROMA(TripletLearner):
     # -- results ------------------------------------------------------------------------------------------
 
     @property
+    @reads
     def W_(self) -> Array:
         """The matrix of the score ``q'Wp``, of shape (m, n): a copy."""
         return self._solution.W.copy()
 
     @property
+    @reads
     def Omega_(self) -> Array:
         """Covariance between the columns of W, of shape (n, n): a copy."""
         return self._solution.Omega.copy()
 
     @property
+    @reads
     def Lambda_(self) -> Array:
         """Covariance between the rows of W, of shape (m, m): a copy."""
         return self._solution.Lambda.copy()
 
     @property
+    @reads
     def alpha_(self) -> float:
         """The regularization strength in use, given or chosen."""
         return self._solution.choice.alpha
 
     @property
+    @reads
     def denoise_weight_(self) -> float:
         """Weight of the denoised sum in W; 0 without `denoise`."""
         return self._solution.choice.denoise_weight
 
     @property
+    @reads
     def sum_of_weights_(self) -> float:
         """Sum of the weights of all triplets."""
         check_is_fitted(self)
@@ -276,7 +284,7 @@ class MomentAROMA(TripletLearner):
         self._add(found, len(block.triplets), len(informative.triplets))
         return len(block.triplets)
 
-    def _learn_in_chunks(self, block: Block, advance: Callable[[int], None], kept: str, first: int = 0) -> None:
+    def _learn_in_chunks(self, block: Block, advance: Callable[[int], None], first: int = 0) -> None:
         # A graph needs all triplets in one batch.
         size = len(block.triplets) if self.denoise else _BATCH
         for batch in chunks(len(block.triplets), size):
@@ -337,6 +345,9 @@ class MomentAROMA(TripletLearner):
     def _learned_so_far(self) -> float:
         return float(self._state["weight"][0])
 
+    def _copied_state(self) -> dict[str, NDArray[Any]]:
+        return self._state  # sums are replaced, never changed in place
+
     def _add(self, found: dict[str, Array], n_triplets: int, n_updates: int) -> None:
         """Add to the sums: all of them or none, also if interrupted."""
         for name, more in found.items():
@@ -358,7 +369,8 @@ class MomentAROMA(TripletLearner):
         merged = models[0].copy()
         merged.__dict__.pop("_calibration", None)
         for model in models[1:]:
-            state = {name: model._state[name].copy() for name in merged._shapes(1, 1)}
+            with model._lock.reading:
+                state = {name: model._state[name].copy() for name in merged._shapes(1, 1)}
             merged._add(state, *state.pop("counts").tolist())
         return merged
 

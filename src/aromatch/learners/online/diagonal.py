@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._utils import checks
 from ..._utils.checks import check_dtype
 from ..._utils.rows import Matrix
+from ..._utils.sharing import reads
 from ...kernels import diagonal, touched
 from ...kernels.rows import RowView
 from ..contributions import cells_of
@@ -121,6 +122,7 @@ class DiagonalAROMA(TripletLearner):
         self.verbose = verbose
 
     @property
+    @reads
     def Sigma_(self) -> Any:
         """The variance of each cell of W, of shape (m, n): a copy.
 

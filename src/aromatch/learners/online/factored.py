@@ -38,6 +38,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._utils import checks
 from ..._utils.checks import check_dtype
 from ..._utils.rows import Matrix
+from ..._utils.sharing import reads
 from ...kernels import blocked, factored
 from ...kernels.bilinear import quadratic_forms
 from ...kernels.rows import RowView
@@ -140,6 +141,7 @@ class FactoredAROMA(TripletLearner):
         self.verbose = verbose
 
     @property
+    @reads
     def Omega_(self) -> NDArray[Any]:
         """Covariance between the columns of W, of shape (n, n): a copy."""
         check_is_fitted(self)
@@ -150,6 +152,7 @@ class FactoredAROMA(TripletLearner):
         return Omega
 
     @property
+    @reads
     def Lambda_(self) -> NDArray[Any]:
         """Covariance between the rows of W, of shape (m, m): a copy."""
         check_is_fitted(self)
@@ -186,12 +189,15 @@ class FactoredAROMA(TripletLearner):
         return {"W": (m, n), "Omega": (n, n), "Lambda": (m, m), **terms, "counts": (4,)}
 
     def _learn(self, block: Block) -> int:
+        is_blocked = self.covariance_update == "jacobi" and self.mean_update == "previous"
+        if not is_blocked and self._state["counts"][3]:  # pending from before these parameters were set
+            state = self._copied_state()
+            blocked.fold(*state.values())
+            self._state = DenseCells(**state)
         W, Omega, Lambda, a, b, steps, counts = self._state.values()
         only_mistakes = self.rule == "mistake"
-        if self.covariance_update == "jacobi" and self.mean_update == "previous" and len(a) > 0:
+        if is_blocked and len(a) > 0:
             return blocked.learn(*block, W, Omega, Lambda, a, b, steps, self.r, only_mistakes, counts)
-        if counts[3]:  # pending from before these parameters were set
-            blocked.fold(W, Omega, Lambda, a, b, steps, counts)
         is_updated, form = self.mean_update == "updated", _COVARIANCE_UPDATES[self.covariance_update]
         return factored.learn(*block, W, Omega, Lambda, self.r, only_mistakes, is_updated, form, counts)
 

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._utils import checks
 from ..._utils.checks import check_dtype
 from ..._utils.rows import Matrix
+from ..._utils.sharing import reads
 from ...kernels import full
 from ...kernels.rows import RowView
 from ..inputs import LARGEST_SCALE_OF_A_COVARIANCE, Block
@@ -104,6 +105,7 @@ class FullAROMA(TripletLearner):
         self.verbose = verbose
 
     @property
+    @reads
     def Sigma_(self) -> NDArray[Any]:
         """The covariance of ``W_.ravel()``, of shape (m * n, m * n): a copy."""
         check_is_fitted(self)
