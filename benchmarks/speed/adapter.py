@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 import aromatch as am
+from aromatch._utils.journal import Journal
 
 N_OBJECTS, N_CLASSES, K, N_TIMED = 10_000, 77, 10, 40
 
@@ -46,7 +47,7 @@ def judge_without_searching(adapter, generator, X, y):
     ids = np.unique(np.append(generator.choice(np.flatnonzero(y == y[row]), 6), generator.integers(N_OBJECTS, size=4)))
     is_good, nearness = y[ids] == y[row], 0.5 + 0.1 * generator.random()
     query = adapter._as_query(query_near(generator, X, row))
-    adapter._feedback.add(query, -1, nearness, ids[is_good], ids[~is_good])
+    adapter._feedback.add(query, -1, nearness, ids[is_good], ids[~is_good], Journal())
     adapter._monitor.add_list()
 
 

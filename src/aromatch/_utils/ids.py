@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .checks import as_array
+from .journal import Journal
 
 Keys = NDArray[np.int64]
 
@@ -73,14 +74,28 @@ class IdTable:
         found[:] = [self.names[key] for key in keys.ravel().tolist()]
         return found.reshape(keys.shape)
 
-    def assign(self, ids: NDArray[Any], keys: Keys) -> None:
+    def assign(self, ids: NDArray[Any], keys: Keys, journal: Journal) -> None:
         """Set the keys of new string ids."""
         if self.names is not None:
-            self.names.update(zip(keys.tolist(), ids.tolist(), strict=True))
-            self._key_of.update(zip(ids.tolist(), keys.tolist(), strict=True))
+            pairs = list(zip(keys.tolist(), ids.tolist(), strict=True))
+            journal.note(lambda: self._drop(pairs))
+            self._add(pairs)
 
-    def remove(self, keys: Keys) -> None:
+    def remove(self, keys: Keys, journal: Journal) -> None:
         """Remove string ids by their keys."""
         if self.names is not None:
-            for key in keys.tolist():
-                del self._key_of[self.names.pop(key)]
+            pairs = [(key, self.names[key]) for key in keys.tolist()]
+            journal.note(lambda: self._add(pairs))
+            self._drop(pairs)
+
+    def _add(self, pairs: list[tuple[int, str]]) -> None:
+        assert self.names is not None
+        for key, name in pairs:
+            self.names[key] = name
+            self._key_of[name] = key
+
+    def _drop(self, pairs: list[tuple[int, str]]) -> None:
+        assert self.names is not None
+        for key, name in pairs:
+            self.names.pop(key, None)
+            self._key_of.pop(name, None)

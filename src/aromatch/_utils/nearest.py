@@ -57,13 +57,17 @@ class ApproximateNeighbours:
         self._index = usearch.Index(ndim=n_features, metric=kind, dtype="f32", expansion_search=effort)
 
     def add(self, keys: NDArray[np.int64], rows: NDArray[Any]) -> None:
-        """Add vectors in a single thread, so that the graph is reproducible."""
+        """Add vectors in a single thread, so that the graph is reproducible; present ones stay as they are."""
+        keys, rows = keys[is_new := ~self._contains(keys)], rows[is_new]
         if len(keys):
             self._index.add(keys.astype(np.uint64), np.ascontiguousarray(rows, dtype=np.float32), threads=1)
 
     def remove(self, keys: NDArray[np.int64]) -> None:
-        """Remove vectors."""
-        self._index.remove(keys.astype(np.uint64))
+        """Remove vectors; absent ones are ignored."""
+        self._index.remove(keys[self._contains(keys)].astype(np.uint64))
+
+    def _contains(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.atleast_1d(np.asarray(self._index.contains(keys.astype(np.uint64)), dtype=np.bool_))
 
     def nearest(self, vectors: NDArray[Any], k: int) -> NDArray[np.int64]:
         """Return the keys of about the k nearest vectors, for every row of `vectors`."""

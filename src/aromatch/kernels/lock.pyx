@@ -8,6 +8,7 @@ from _thread import allocate_lock, get_ident
 from os import getpid
 
 cimport cython
+from cpython.exc cimport PyErr_CheckSignals
 
 # Seconds after which a waiting thread looks again; usually it is woken up before.
 cdef double _PATIENCE = 0.1
@@ -102,6 +103,7 @@ cdef class ReadWriteLock:
                     self._readers = {me: self._readers[me]} if me in self._readers else {}
                 else:
                     self._idle.acquire(True, _PATIENCE)
+                    PyErr_CheckSignals()
         finally:
             self._waits = False
 
@@ -109,6 +111,7 @@ cdef class ReadWriteLock:
         if lock.acquire(False):
             return
         while not lock.acquire(True, _PATIENCE):
+            PyErr_CheckSignals()
             if getpid() != self._pid:
                 raise self._error("the process was forked while another thread was changing an object; copy it before")
 

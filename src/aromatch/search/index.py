@@ -8,6 +8,8 @@ index also holds the mapped objects, and maps them again when the model's `objec
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,9 @@ from scipy import sparse
 
 from .._utils import checks
 from .._utils.chunks import chunks
+from .._utils.journal import undone_on_error
 from .._utils.rows import Matrix, MatrixLike, as_dense, as_rows
+from .._utils.sharing import Shared, changes, reads
 from ..learners import Fingerprint, Similarity
 from .stores.base import Array, Hits, Keys
 from .stores.memory import NUMBERS_PER_BLOCK, Chunk, MemoryStore, products, squared_norms
@@ -24,7 +28,7 @@ from .stores.memory import NUMBERS_PER_BLOCK, Chunk, MemoryStore, products, squa
 _QUERIES_PER_CHUNK = 256
 
 
-class Index:
+class Index(Shared):
     """Search for the objects with the best score under any model.
 
     Parameters
@@ -79,14 +83,17 @@ class Index:
             self._objects = MemoryStore(rows, ids)
             self._mapped = self._searchable(mapped, self._objects.present_keys)
 
+    @reads
     def __len__(self) -> int:
         return len(self._objects)
 
+    @reads
     def __repr__(self) -> str:
         kind = "approximate" if self._is_approximate else "exact"
         return f"Index({self.model!r}, {len(self)} objects, {self._objects.n_features} features, {kind})"
 
     @property
+    @reads
     def ids(self) -> Array:
         """Ids of all objects, in the order in which they were added."""
         return self._objects.ids
@@ -94,21 +101,24 @@ class Index:
     def add(self, objects: MatrixLike, ids: ArrayLike | None = None) -> Array:
         """Add objects and return their ids; integer ids default to numbers that continue from the largest so far."""
         rows = self._check_objects(objects)
-        self._update()
-        mapped = self._map(rows)
-        keys = self._objects.add(rows, ids, "objects")
-        if self._mapped is not self._objects and len(self._mapped):
-            self._mapped.add(mapped, keys)
-        elif self._mapped is not self._objects:
-            self._mapped = self._searchable(mapped, keys)
-        return self._objects.ids_of(keys)
+        with self._model_and_map(), self._lock.changing, undone_on_error() as journal:
+            mapped = self.model.transform_objects(rows)
+            keys = self._objects.add(rows, ids, "objects", journal)
+            if self._mapped is not self._objects and len(self._mapped):
+                self._mapped.add(mapped, keys, journal=journal)
+            elif self._mapped is not self._objects:
+                journal.attributes(self, "_mapped")
+                self._mapped = self._searchable(mapped, keys)
+            return self._objects.ids_of(keys)
 
+    @changes
     def remove(self, ids: ArrayLike) -> None:
         """Remove objects by their ids."""
         keys = self._objects.keys(ids, "ids")
-        self._objects.remove(keys)
-        if self._mapped is not self._objects:
-            self._mapped.remove(keys)
+        with undone_on_error() as journal:
+            self._objects.remove(keys, journal)
+            if self._mapped is not self._objects:
+                self._mapped.remove(keys, journal)
 
     def search(
         self,
@@ -141,7 +151,7 @@ class Index:
             Ids and mean scores, and their standard deviations if the model has `similarity_std`. Ties are ordered as
             the objects were added. A vector as query returns vectors.
         """
-        k = min(checks.check_integer(k, "k", at_least=1), len(self))
+        k = checks.check_integer(k, "k", at_least=1)
         factor = checks.check_number(scale, "scale", at_least=0)
         if explore is not None:
             capability = {"thompson": "sample_transform", "ucb": "similarity_std"}[
@@ -152,8 +162,15 @@ class Index:
                 raise TypeError(f"explore={explore!r} needs a model with {capability}, got {name}")
         generator = checks.random_generator(random_state) if explore == "thompson" else None
         is_vector = np.ndim(queries) == 1
-        Q = self.model._check_rows(as_rows(queries, "queries") if is_vector else queries)
-        self._update()
+        with self._model_and_map(), self._lock.reading:
+            Q = self.model._check_rows(as_rows(queries, "queries") if is_vector else queries)
+            hits = self._hits(Q, min(k, len(self)), factor, explore, generator)
+        return Hits(hits.ids[0], hits.scores[0], None if hits.stds is None else hits.stds[0]) if is_vector else hits
+
+    def _hits(
+        self, Q: Matrix, k: int, factor: float, explore: str | None, generator: np.random.Generator | None
+    ) -> Hits:
+        """Return the k best objects for every row of a matrix."""
         parts = []
         for chunk in chunks(Q.shape[0], min(_QUERIES_PER_CHUNK, NUMBERS_PER_BLOCK // self._mapped.n_features)):
             some = Q[chunk]
@@ -166,12 +183,11 @@ class Index:
                 ranked_by = self.model.sample_transform(some, factor, generator)
             parts.append(self._search(some, vectors, ranked_by, k, factor if explore == "ucb" else 0.0))
         keys, scores, stds = zip(*parts, strict=True)
-        hits = Hits(
+        return Hits(
             self._objects.ids_of(np.concatenate(keys)),
             np.concatenate(scores),
             None if stds[0] is None else np.concatenate(stds),
         )
-        return Hits(hits.ids[0], hits.scores[0], None if hits.stds is None else hits.stds[0]) if is_vector else hits
 
     # -- inside -------------------------------------------------------------------------------------------
 
@@ -194,11 +210,20 @@ class Index:
         self._version = self.model.object_map_version_
         return self.model.transform_objects(rows)
 
-    def _update(self) -> None:
-        """Map the objects again if the model maps them differently now."""
-        if self.model.object_map_version_ != self._version and len(self):
-            keys = self._objects.present_keys
-            self._mapped = self._searchable(self._map(self._objects.rows(keys)), keys)
+    @contextmanager
+    def _model_and_map(self) -> Iterator[None]:
+        """Hold the model and map the objects again if it maps them differently now.
+
+        Every call that uses both locks takes that of the model first, so that no two threads wait for each other.
+        """
+        with self.model._lock.reading:
+            if self.model.object_map_version_ != self._version:
+                with self._lock.changing, undone_on_error() as journal:
+                    journal.attributes(self, "_version", "_mapped")
+                    if self.model.object_map_version_ != self._version and len(self):
+                        keys = self._objects.present_keys
+                        self._mapped = self._searchable(self._map(self._objects.rows(keys)), keys)
+            yield
 
     def _search(
         self, Q: Matrix, vectors: Array, ranked_by: Array, k: int, n_stds: float

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 
 import aromatch as am
+from aromatch._utils.journal import Journal
 from aromatch._utils.row_hashes import row_hashes
 from aromatch._utils.rows import as_dense, unit_rows
 from aromatch.search import Adapter
@@ -105,13 +106,13 @@ def go_on(feedback, anew, step):
         return from_files(feedback)
     if kind == "forget":
         anew.forget(arguments[0])
-        feedback.remove_objects(np.array(sorted(arguments[0])))
+        feedback.remove_objects(np.array(sorted(arguments[0])), Journal())
         return feedback
     number, good, bad = arguments
     itself, nearness = (number if number % 2 else -1), number / 3 % 1
     good, bad = np.array(sorted(good), dtype=np.int64), np.array(sorted(bad - good), dtype=np.int64)
     anew.add(number, itself, nearness, good, bad)
-    feedback.add(query_row(number), itself, nearness, good, bad)
+    feedback.add(query_row(number), itself, nearness, good, bad, Journal())
     return feedback
 
 
@@ -157,14 +158,14 @@ def test_feedback_does_not_depend_on_the_order_of_arrival(steps, random):
     other = Feedback()
     for number in dict.fromkeys(step[1] for step in steps if step[0] == "judge"):
         nothing = np.empty(0, dtype=np.int64)
-        other.add(query_row(number), number if number % 2 else -1, number / 3 % 1, nothing, nothing)
+        other.add(query_row(number), number if number % 2 else -1, number / 3 % 1, nothing, nothing, Journal())
     singles = [(pair, 1 if net > 0 else -1) for pair, net in anew.net.items() for _ in range(abs(net))]
     singles += [(pair, value) for pair in anew.net for value in (1, -1)]
     random.shuffle(singles)
     names = {number: name for name, number in anew.number.items()}
     for (number, one), value in singles:
         ids = [np.array([one]), np.empty(0, dtype=np.int64)][::value]
-        other.add(query_row(names[number]), -9, -9.0, *ids)
+        other.add(query_row(names[number]), -9, -9.0, *ids, Journal())
     assert state_of(other) == state_of(feedback)
 
 

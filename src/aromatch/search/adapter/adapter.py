@@ -21,7 +21,8 @@ spoil: a wrong judgement pulls the queries around it to a wrong object, and no o
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any, Self
 
@@ -32,7 +33,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from ..._utils import checks
 from ..._utils.chunks import chunks
+from ..._utils.journal import Journal, undone_on_error
 from ..._utils.rows import Matrix, MatrixLike, as_dense, as_rows, unit_rows
+from ..._utils.sharing import Shared, changes, reads
 from ...io.container import write_model
 from ...learners.fingerprint import Fingerprint, check_same
 from ..stores.base import Array, Hits, Keys
@@ -48,7 +51,7 @@ Queries = MatrixLike | str | Sequence[str]
 _MAX_QUERIES_PER_CHUNK = 256
 
 
-class Adapter:
+class Adapter(Shared):
     """Search by cosine or inner product that learns from judgements and clicks.
 
     Parameters
@@ -112,9 +115,11 @@ class Adapter:
         self._set_state(MemoryStore(rows, ids), Feedback(), Monitor(), _sum(rows))
         self._n_records = 0
 
+    @reads
     def __len__(self) -> int:
         return len(self._store)
 
+    @reads
     def __repr__(self) -> str:
         return (
             f"Adapter({len(self)} objects, {self.n_features_in_} features, metric={self.metric!r}, "
@@ -122,11 +127,13 @@ class Adapter:
         )
 
     @property
+    @reads
     def ids(self) -> Array:
         """Ids of all objects, in the order in which they were added."""
         return self._store.ids
 
     @property
+    @reads
     def n_features_in_(self) -> int:
         """Number of features of queries and objects."""
         return self._store.n_features
@@ -134,20 +141,24 @@ class Adapter:
     n_object_features_in_ = n_features_in_
 
     @property
+    @reads
     def correction_weight_(self) -> float:
         """Weight of the learned correction, from 0 to 1."""
         return self._monitor.correction_weight
 
     @property
+    @reads
     def diagnostics_(self) -> Diagnostics:
         """Evidence for or against the correction, from predictions made before learning."""
         return self._monitor.diagnostics()
 
     @property
+    @reads
     def fingerprint_(self) -> Fingerprint | None:
         """Fingerprint of the embedding; None if there is none."""
         return self._fingerprint
 
+    @reads
     def check_fingerprint(self, fingerprint: Fingerprint) -> None:
         """Raise a ValueError if the fingerprint is not that of the adapter, or if the adapter has none."""
         if self._fingerprint is None:
@@ -170,11 +181,13 @@ class Adapter:
         Hits
             Ties are ordered as the objects were added.
         """
-        k = min(checks.check_integer(k, "k", at_least=1), self._store.n_objects)
-        found = [self._store.nearest(self._transform(some), k) for some in self._chunks(self._as_queries(query))]
-        keys, scores = (np.concatenate(part) for part in zip(*found, strict=True))
+        k, rows = checks.check_integer(k, "k", at_least=1), self._as_queries(query)
+        with self._lock.reading:
+            k = min(k, self._store.n_objects)
+            found = [self._store.nearest(self._transform(some), k) for some in self._chunks(rows)]
+            keys, scores = (np.concatenate(part) for part in zip(*found, strict=True))
+            ids = self._store.ids_of(keys)
         is_single = isinstance(query, str) or (np.ndim(query) == 1 and not _is_text(query))
-        ids = self._store.ids_of(keys)
         return Hits(ids[0], scores[0]) if is_single else Hits(ids, scores)
 
     def similarity(self, Q: Queries, P: MatrixLike | None = None) -> Array:
@@ -183,17 +196,20 @@ class Adapter:
         objects = queries if P is None else self._as_queries(P, "P")
         scores = np.array(safe_sparse_dot(queries, objects.T, dense_output=True))
         start = 0
-        for some in self._chunks(queries):
-            correction, end = self._weighted_correction(some), start + some.shape[0]
-            changed = np.flatnonzero(correction.any(axis=1))
-            if len(changed):
-                scores[start + changed] += products(objects, correction[changed])
-            start = end
+        with self._lock.reading:
+            for some in self._chunks(queries):
+                correction, end = self._weighted_correction(some), start + some.shape[0]
+                changed = np.flatnonzero(correction.any(axis=1))
+                if len(changed):
+                    scores[start + changed] += products(objects, correction[changed])
+                start = end
         return scores
 
     def transform(self, Q: Queries) -> Array:
         """Return the corrected queries, to search with in any store of `transform_objects` by inner products."""
-        return np.concatenate([self._transform(some) for some in self._chunks(self._as_queries(Q, "Q"))])
+        rows = self._as_queries(Q, "Q")
+        with self._lock.reading:
+            return np.concatenate([self._transform(some) for some in self._chunks(rows)])
 
     def transform_objects(self, P: MatrixLike) -> Matrix:
         """Return objects as a store that is searched with `transform` must hold them: normalized for the cosine."""
@@ -201,10 +217,10 @@ class Adapter:
 
     def trust(self, Q: Queries) -> Array:
         """Return the share of the correction that each query gets, from 0 (the base score) to 1."""
-        queries = self._chunks(self._as_queries(Q, "Q"))
-        return self.correction_weight_ * np.concatenate(
-            [self._neighbourhood.correction(some).trust for some in queries]
-        )
+        rows = self._as_queries(Q, "Q")
+        with self._lock.reading:
+            trust = [self._neighbourhood.correction(some).trust for some in self._chunks(rows)]
+            return np.asarray(self._monitor.correction_weight * np.concatenate(trust))
 
     # -- learning -----------------------------------------------------------------------------------------
 
@@ -225,17 +241,19 @@ class Adapter:
             The number of the feedback record.
         """
         row = self._as_query(query)
-        positive, negative = self._keys(good, "good"), self._keys(bad, "bad")
-        both = set(positive.tolist()) & set(negative.tolist())
-        if both:
-            raise ValueError(f"good and bad both contain {self._store.ids_of(np.array([min(both)])).tolist()[0]!r}")
-        if not len(positive) and not len(negative):
-            raise ValueError("good and bad are empty, expected at least one id")
-        correction = self._neighbourhood.correction(row)
-        if self._feedback.numbers(row)[0] < 0:
-            base, learned = self._predict(row, correction, np.concatenate([positive, negative]))
-            self._monitor.add_judged(base, learned, np.arange(len(base)) < len(positive))
-        return self._learn(row, correction, positive, negative, is_informative=len(negative) > 0)
+        with self._lock.changing:
+            positive, negative = self._keys(good, "good"), self._keys(bad, "bad")
+            both = set(positive.tolist()) & set(negative.tolist())
+            if both:
+                raise ValueError(f"good and bad both contain {self._store.ids_of(np.array([min(both)])).tolist()[0]!r}")
+            if not len(positive) and not len(negative):
+                raise ValueError("good and bad are empty, expected at least one id")
+            correction = self._neighbourhood.correction(row)
+            with self._learning() as journal:
+                if self._feedback.numbers(row)[0] < 0:
+                    base, learned = self._predict(row, correction, np.concatenate([positive, negative]))
+                    self._monitor.add_judged(base, learned, np.arange(len(base)) < len(positive))
+                return self._learn(row, correction, positive, negative, journal, is_informative=len(negative) > 0)
 
     def click(self, query: Queries, shown: ArrayLike, clicked: ArrayLike) -> int:
         """Learn from clicks in a list of results.
@@ -255,31 +273,38 @@ class Adapter:
             The number of the feedback record.
         """
         row = self._as_query(query)
-        listed, chosen = self._keys(shown, "shown"), self._keys(clicked, "clicked")
-        if not len(chosen):
-            raise ValueError("clicked is empty, expected at least one id")
-        missing = ~np.isin(chosen, listed)
-        if missing.any():
-            raise ValueError(
-                f"clicked contains {self._store.ids_of(chosen[missing]).tolist()[0]!r}, which is not in shown"
-            )
-        is_clicked = np.isin(listed, chosen)
-        examined = slice(int(np.flatnonzero(is_clicked)[-1]) + 1)
-        listed, is_clicked, n_passed = listed[examined], is_clicked[examined], len(listed) - len(chosen)
-        correction = self._neighbourhood.correction(row)
-        if self._feedback.numbers(row)[0] < 0:
-            self._monitor.add_clicked(*self._predict(row, correction, listed), is_clicked)
-        return self._learn(row, correction, listed[is_clicked], listed[~is_clicked], is_informative=n_passed > 0)
+        with self._lock.changing:
+            listed, chosen = self._keys(shown, "shown"), self._keys(clicked, "clicked")
+            if not len(chosen):
+                raise ValueError("clicked is empty, expected at least one id")
+            missing = ~np.isin(chosen, listed)
+            if missing.any():
+                raise ValueError(
+                    f"clicked contains {self._store.ids_of(chosen[missing]).tolist()[0]!r}, which is not in shown"
+                )
+            is_clicked = np.isin(listed, chosen)
+            examined = slice(int(np.flatnonzero(is_clicked)[-1]) + 1)
+            listed, is_clicked, n_passed = listed[examined], is_clicked[examined], len(listed) - len(chosen)
+            correction = self._neighbourhood.correction(row)
+            good, bad = listed[is_clicked], listed[~is_clicked]
+            with self._learning() as journal:
+                if self._feedback.numbers(row)[0] < 0:
+                    self._monitor.add_clicked(*self._predict(row, correction, listed), is_clicked)
+                return self._learn(row, correction, good, bad, journal, is_informative=n_passed > 0)
 
     # -- objects ------------------------------------------------------------------------------------------
 
+    @changes
     def add(self, vectors: MatrixLike, ids: ArrayLike | None = None) -> Array:
         """Add objects and return their ids; integer ids default to numbers that continue from the largest so far."""
         rows = self._normalized(as_rows(vectors, "vectors"), copy=True)
-        keys = self._store.add(rows, ids, "vectors")
-        self._neighbourhood.update(_sum(rows))
-        return self._store.ids_of(keys)
+        added = _sum(rows)
+        with self._learning() as journal:
+            keys = self._store.add(rows, ids, "vectors", journal)
+            self._neighbourhood.update(added)
+            return self._store.ids_of(keys)
 
+    @changes
     def remove(self, ids: ArrayLike) -> None:
         """Remove objects, and the feedback on them."""
         keys = np.unique(self._store.keys(ids, "ids"))
@@ -287,12 +312,14 @@ class Adapter:
             raise ValueError("ids contains all objects, and at least one must remain")
         if len(keys):
             removed = _sum(self._store.rows(keys))
-            self._store.remove(keys)
-            self._feedback.remove_objects(keys)
-            self._neighbourhood.update(-removed)
+            with self._learning() as journal:
+                self._store.remove(keys, journal)
+                self._feedback.remove_objects(keys, journal)
+                self._neighbourhood.update(-removed)
 
     # -- files --------------------------------------------------------------------------------------------
 
+    @reads
     def save(self, path: str | PathLike[str]) -> None:
         """Write the objects and all feedback to a file; `aromatch.load` resumes with bit-identical results.
 
@@ -338,7 +365,10 @@ class Adapter:
         return rows.copy() if copy else rows
 
     def _as_queries(self, Q: Queries, name: str = "query") -> Matrix:
-        """Return checked queries with the dtype and sparsity of the objects, normalized as these are."""
+        """Return checked queries with the dtype and sparsity of the objects, normalized as these are.
+
+        An encoder may take long, or use the adapter itself: queries are read before the lock is held.
+        """
         if _is_text(Q):
             Q = self._encode(Q, name)
         rows, store = as_rows(Q, name), self._store
@@ -396,11 +426,22 @@ class Adapter:
         learned = correction.trust[0] * products(rows, correction.directions)[0]
         return products(rows, as_dense(row))[0].astype(np.float64), learned.astype(np.float64)
 
-    def _learn(self, row: Matrix, correction: Correction, good: Keys, bad: Keys, *, is_informative: bool) -> int:
+    @contextmanager
+    def _learning(self) -> Iterator[Journal]:
+        """Yield a journal for changes that are undone if one of them fails."""
+        with undone_on_error() as journal:
+            journal.attributes(self, "_n_records")
+            journal.attributes(self._monitor, "sums", "_weight")
+            journal.attributes(self._neighbourhood, "total", "_last")
+            yield journal
+
+    def _learn(
+        self, row: Matrix, correction: Correction, good: Keys, bad: Keys, journal: Journal, *, is_informative: bool
+    ) -> int:
         self._n_records += 1
         if (row.data if sparse.issparse(row) else row).any():  # a query of zeros has no neighbourhood
             own_object, proximity = int(correction.own_object[0]), float(correction.proximity[0])
-            self._feedback.add(row, own_object, proximity, good, bad)
+            self._feedback.add(row, own_object, proximity, good, bad, journal)
             if len(good) and is_informative:
                 self._monitor.add_list()
             self._neighbourhood.update()

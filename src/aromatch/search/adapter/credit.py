@@ -58,8 +58,7 @@ def credit_of(feedback: Feedback, keys: Keys) -> Credit:
     positive_for, queries_of = feedback.positive_for, feedback.queries_of
     pairs = ((positive_for.get(key, _NO_QUERIES), queries_of.get(key, _NO_QUERIES)) for key in objects)
     sizes, queries = _concatenate(list(chain.from_iterable(pairs)))
-    all_precision = np.asarray(feedback.precision)
-    precision = all_precision[queries]
+    precision = values_at(feedback.precision, queries)
     strength = precision * np.repeat(np.tile([1.0, _OWN_QUERY_WEIGHT], n), sizes)
     starts = np.append(0, np.cumsum(sizes)[1::2])
     indices = np.repeat(np.arange(n), np.diff(starts))
@@ -68,7 +67,7 @@ def credit_of(feedback: Feedback, keys: Keys) -> Credit:
     amount = _sums(indices, shares * precision, n)
     negative_for = feedback.negative_for
     sizes, against = _concatenate([negative_for.get(key, _NO_QUERIES) for key in objects])
-    informative = np.repeat(np.arange(n), sizes)[all_precision[against] > 0]
+    informative = np.repeat(np.arange(n), sizes)[values_at(feedback.precision, against) > 0]
     return Credit(starts, queries, shares, amount, (np.bincount(informative, minlength=n) > 0) & (total == 0))
 
 
@@ -78,7 +77,7 @@ def weighted_targets(feedback: Feedback, n_sums: int, rows: Keys, queries: Keys,
     pairs, indices = np.unique(rows * n_queries + queries, return_inverse=True)
     rows, queries = np.divmod(pairs, n_queries)
     values = _sums(indices, weights, len(pairs))
-    mean_weight = _sums(rows, values * np.asarray(feedback.mean_weight)[queries], n_sums)
+    mean_weight = _sums(rows, values * values_at(feedback.mean_weight, queries), n_sums)
     targets = [feedback.targets[number] for number in queries.tolist()]
     sizes = np.array([len(target.keys) for target in targets], dtype=np.int64)
     keys = np.concatenate([_NO_KEYS, *(target.keys for target in targets)])
@@ -86,6 +85,11 @@ def weighted_targets(feedback: Feedback, n_sums: int, rows: Keys, queries: Keys,
     span = int(keys.max(initial=0)) + 1
     pairs, indices = np.unique(np.repeat(rows, sizes) * span + keys, return_inverse=True)
     return WeightedTargets(*np.divmod(pairs, span), _sums(indices, terms, len(pairs)), mean_weight)
+
+
+def values_at(values: array[float], indices: Keys) -> Array:
+    """Return some values of an array that may grow: a view of it, as in a traceback, would prevent that."""
+    return np.fromiter(map(values.__getitem__, indices.tolist()), np.float64, len(indices))
 
 
 def _sums(indices: Keys, values: Array, n: int) -> Array:

@@ -72,8 +72,9 @@ class Monitor:
 
     def add_list(self) -> None:
         """Count a learned list with positive and other objects."""
-        self.sums[17] += 1
-        self._weight = None
+        sums = self.sums.copy()
+        sums[17] += 1
+        self.sums, self._weight = sums, None
 
     def diagnostics(self) -> Diagnostics:
         """Return the regression."""
@@ -102,8 +103,9 @@ class Monitor:
         return self._weight
 
     def _add(self, columns: Array, n: int) -> None:
-        self.sums[:17] *= 1 - 1 / _MEMORY
-        self.sums[:16] += (columns @ columns.T).ravel()
-        self.sums[16] += n
-        self.sums[18] += 1
-        self._weight = None
+        sums = self.sums.copy()
+        sums[:17] *= 1 - 1 / _MEMORY
+        sums[:16] += (columns @ columns.T).ravel()
+        sums[16] += n
+        sums[18] += 1
+        self.sums, self._weight = sums, None

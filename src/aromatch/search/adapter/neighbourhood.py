@@ -15,7 +15,7 @@ from ..._utils.row_hashes import row_hashes
 from ..._utils.rows import Matrix, as_dense, unit_rows
 from ..stores.base import Keys
 from ..stores.memory import Chunk, MemoryStore
-from .credit import Credit, credit_of, weighted_targets
+from .credit import Credit, credit_of, values_at, weighted_targets
 from .feedback import Feedback
 
 Array = NDArray[Any]
@@ -60,8 +60,8 @@ class Neighbourhood:
 
     def update(self, added: Array | float = 0.0) -> None:
         """Account for new feedback, or for added or removed objects with the given sum."""
-        self.total = self.total + added
         self._last = None
+        self.total = self.total + added
 
     def correction(self, Q: Matrix) -> Correction:
         """Return the correction of each query."""
@@ -144,7 +144,7 @@ class Neighbourhood:
         by_objects = np.repeat(weights[row, rank] * credit.amount[index], sizes) * credit.shares[terms]
         query_row, query_rank = np.nonzero((near.indices < 0) & np.isfinite(near.scores))
         queries = -1 - near.indices[query_row, query_rank]
-        by_queries = weights[query_row, query_rank] * np.asarray(self._feedback.precision)[queries]
+        by_queries = weights[query_row, query_rank] * values_at(self._feedback.precision, queries)
         same = np.flatnonzero(numbers >= 0)
         found = weighted_targets(
             self._feedback,

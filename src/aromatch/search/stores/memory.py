@@ -9,6 +9,7 @@ Integer ids are their own keys. String ids get the keys 0, 1, 2, ... and are tra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple, Self
 
@@ -18,6 +19,7 @@ from scipy import sparse
 
 from ..._utils.chunks import chunks
 from ..._utils.ids import IdTable, as_ids, check_unique
+from ..._utils.journal import Journal
 from ..._utils.nearest import ApproximateNeighbours, TopK, merge_top_k, top_k
 from ..._utils.rows import Matrix
 from .base import Array, Keys
@@ -119,41 +121,55 @@ class MemoryStore:
 
     # -- objects ------------------------------------------------------------------------------------------
 
-    def add(self, rows: Matrix, ids: ArrayLike | None = None, name: str = "rows") -> Keys:
-        """Add rows and return their keys; ids default to integers that continue from the largest so far."""
-        n = rows.shape[0]
+    def add(
+        self, rows: Matrix, ids: ArrayLike | None = None, name: str = "rows", journal: Journal | None = None
+    ) -> Keys:
+        """Add rows and return their keys; ids default to integers that continue from the largest so far.
+
+        Changes are noted in the `journal` of a call that undoes them if it fails.
+        """
+        journal, n = journal or Journal(), rows.shape[0]
         if rows.shape[1] != self.n_features:
             raise ValueError(f"{name} has {rows.shape[1]} features, expected {self.n_features} like the other objects")
         if sparse.issparse(rows) != self.is_sparse:
             raise TypeError(f"{name} must be {'sparse' if self.is_sparse else 'dense'} like the other objects")
-        keys = np.arange(self.next_key, self.next_key + n) if ids is None else self._new_keys(ids, n)
         if ids is None and self._table.names is not None:
             raise ValueError("ids is None, expected str ids like those of the other objects")
+        given, keys = (None, np.arange(self.next_key, self.next_key + n)) if ids is None else self._new_keys(ids, n)
         rows = rows.astype(self.dtype, copy=False)
         rows = sparse.csr_array(rows) if self.is_sparse else np.ascontiguousarray(rows)
+        chunks = [*self._chunks, self._chunk(rows, keys, np.ones(n, dtype=np.bool_))]
+        while len(chunks) > 1 and len(chunks[-1].keys) >= len(chunks[-2].keys):
+            chunks[-2:] = [self._merged(chunks[-2:])]
+        journal.attributes(self, "_chunks", "next_key", "n_objects")
+        self._chunks = chunks
         self.next_key = max(self.next_key, int(keys.max()) + 1)
         self.n_objects += n
-        self._chunks.append(self._chunk(rows, keys, np.ones(n, dtype=np.bool_)))
+        if given is not None:
+            self._table.assign(given, keys, journal)
         if self._neighbours is not None:
+            journal.note(partial(self._neighbours.remove, keys))
             self._neighbours.add(keys, rows)
-        while len(self._chunks) > 1 and len(self._chunks[-1].keys) >= len(self._chunks[-2].keys):
-            self._chunks[-2:] = [self._merged(self._chunks[-2:])]
         return keys
 
-    def remove(self, keys: Keys) -> None:
-        """Remove rows; their keys are not assigned again by default."""
-        keys = np.unique(keys)
+    def remove(self, keys: Keys, journal: Journal | None = None) -> None:
+        """Remove rows; their keys are not assigned again by default. Changes are noted as in `add`."""
+        journal, keys = journal or Journal(), np.unique(keys)
         of_chunk, indices = self._find(keys, "keys", keys)
-        self.n_objects -= len(indices)
+        chunks = list(self._chunks)
         for number in set(of_chunk.tolist()):
-            chunk = self._chunks[number]
-            chunk.is_present[indices[of_chunk == number]] = False
-            if 2 * np.count_nonzero(chunk.is_present) < len(chunk.keys):
-                self._chunks[number] = self._merged([chunk])
-        self._chunks = [chunk for chunk in self._chunks if len(chunk.keys)]
-        self._table.remove(keys)
+            is_present = chunks[number].is_present.copy()
+            is_present[indices[of_chunk == number]] = False
+            chunk = chunks[number]._replace(is_present=is_present)
+            chunks[number] = chunk if 2 * np.count_nonzero(is_present) >= len(chunk.keys) else self._merged([chunk])
+        journal.attributes(self, "_chunks", "n_objects")
         if self._neighbours is not None:
+            rows = self.rows(keys)
+            journal.note(partial(self._neighbours.add, keys, rows))
             self._neighbours.remove(keys)
+        self._chunks = [chunk for chunk in chunks if len(chunk.keys)]
+        self.n_objects -= len(indices)
+        self._table.remove(keys, journal)
 
     def rows(self, keys: Keys) -> Matrix:
         """Return the rows of at least one key, in the order of the keys."""
@@ -259,8 +275,8 @@ class MemoryStore:
         keys = np.concatenate([chunk.keys[chunk.is_present] for chunk in merged])
         return self._chunk(rows, keys, np.ones(len(keys), dtype=np.bool_))
 
-    def _new_keys(self, ids: ArrayLike, n: int) -> Keys:
-        """Return the keys of new ids."""
+    def _new_keys(self, ids: ArrayLike, n: int) -> tuple[Array, Keys]:
+        """Return new ids as an array, and their keys."""
         given, keys = self._table.keys(ids, "ids")
         check_unique(given, "ids", n)
         if keys.min() < self.next_key:  # larger ones are new in any case
@@ -271,8 +287,7 @@ class MemoryStore:
                 )
         if given.dtype == object:
             keys = np.arange(self.next_key, self.next_key + n)
-            self._table.assign(given, keys)
-        return keys
+        return given, keys
 
     def _find(self, keys: Keys, name: str, ids: Array) -> tuple[Keys, Keys]:
         """Return the chunk of each key and its index there; raise a ValueError if one is absent."""
