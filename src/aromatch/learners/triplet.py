@@ -18,7 +18,7 @@ from .._utils.chunks import timed_chunks
 from .._utils.indices import check_pairs, check_triplets, read_both
 from .._utils.progress import progress_bar
 from .._utils.rows import Matrix, MatrixLike, read_all, read_single_row
-from .._utils.sharing import changes, drafts, reads
+from .._utils.sharing import drafts, reads
 from ..exceptions import NumericalError
 from ..kernels.rows import RowView
 from ..triplets import stream_from_labels
@@ -228,7 +228,6 @@ class TripletLearner(Similarity):
             self._learn_in_chunks(read.block, advance)
         return self
 
-    @changes
     def learn_one(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, *, sample_weight: float = 1.0) -> Update:
         """Learn one triplet: for the query q, p_pos is better than p_neg.
 
@@ -239,9 +238,10 @@ class TripletLearner(Similarity):
         Update
             Margin and its standard deviation before the update, loss, and whether the model changed.
         """
-        # The first triplet makes a state, later ones change it in place.
-        learn = self._learn_one if hasattr(self, "_state") else self._learn_first
-        return learn(q, p_pos, p_neg, sample_weight)
+        with self._lock.changing:
+            # The first triplet makes a state, later ones change it in place.
+            learn = self._learn_one if hasattr(self, "_state") else self._learn_first
+            return learn(q, p_pos, p_neg, sample_weight)
 
     def _learn_one(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, sample_weight: float) -> Update:
         ready = Readiness.of(self)
