@@ -248,3 +248,69 @@ def test_an_unsorted_row_in_one_place_of_a_triplet_does_not_hide_a_broken_one_in
 def test_an_initial_matrix_that_is_infinite_in_the_precision_of_the_model_is_refused(learner, value, dtype):
     with pytest.raises(ValueError, match="init contains NaN, infinity or numbers too large for"):
         learner(init=np.full((2, 2), value), dtype=dtype).fit_triplets([[0, 1, 0]], np.eye(2))
+
+
+INDEX_TYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", ">i4"]
+
+
+@pytest.mark.parametrize("dtype", INDEX_TYPES)
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo", "dia", "lil", "dok"])
+def test_every_sparse_format_and_index_type_is_read_like_the_dense_rows(kind, dtype):
+    X = sparse.csr_array(ROWS).asformat(kind)
+    if kind in ("csr", "csc", "bsr"):
+        X.indices, X.indptr = X.indices.astype(dtype), X.indptr.astype(dtype)
+    elif kind == "coo":
+        X.coords = tuple(along.astype(dtype) for along in X.coords)
+    elif kind == "dia" and not dtype.startswith("u"):
+        X.offsets = X.offsets.astype(dtype)
+    triplets = [[0, 1, 2], [3, 2, 0]]
+    expected = am.DiagonalAROMA(r=5.0).fit_triplets(triplets, ROWS)
+    assert np.array_equal(am.DiagonalAROMA(r=5.0).fit_triplets(triplets, X).W_, expected.W_)
+    assert np.allclose(am.Cosine().fit(X).transform(X) @ ROWS.T, am.Cosine().fit(ROWS).transform(ROWS) @ ROWS.T)
+    assert np.allclose(
+        am.Index(am.Euclidean(), X).search(X, 2).scores, am.Index(am.Euclidean(), ROWS).search(ROWS, 2).scores
+    )
+
+
+def broken(kind, **arrays):
+    """A sparse matrix whose arrays were replaced behind SciPy's back."""
+    out = sparse.csr_array(ROWS).asformat(kind)
+    for name, array in arrays.items():
+        setattr(out, name, array)
+    return out
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        broken("csc", indices=np.full(16, 10**8, np.int32)),
+        broken("csc", indptr=np.array([0, 4, 8, 12, 10**8], np.int32)),
+        broken("csc", indptr=np.array([0, 12, 8, 12, 16], np.int32)),
+        broken("csr", indices=np.full(16, 100, np.int8)),
+        broken("csr", indices=np.full(16, -1, np.int16)),
+        broken("csr", indices=np.full(16, 2**64 - 1, np.uint64)),
+        broken("csr", indices=np.zeros(16)),
+        broken("bsr", indices=np.full(4, 10**8, np.int32)),
+        broken("bsr", data=np.zeros((16, 0, 0))),
+        broken("bsr", data=np.zeros((4, 3, 3))),
+        broken("coo", coords=(np.full(16, 10**8), np.zeros(16, np.int64))),
+        broken("coo", coords=(np.zeros(3, np.int64), np.zeros(3, np.int64))),
+        broken("dia", offsets=np.array([-(2**31), -2, -1, 0, 1, 2, 2**31 - 1])),
+        broken("dia", offsets=np.zeros(7, np.int64)),
+    ],
+)
+def test_a_sparse_matrix_whose_arrays_point_outside_is_refused_in_every_format(X):
+    calls = [
+        lambda: am.DiagonalAROMA().fit_triplets([[0, 1, 2]], X),
+        lambda: am.Cosine().fit(X),
+        lambda: am.Cosine().similarity(X),
+        lambda: am.MomentAROMA().fit(X, [0, 0, 1, 1]),
+        lambda: am.Index(am.Cosine(), X),
+        lambda: am.Adapter(X),
+        lambda: am.AROW().fit(X, [0, 0, 1, 1]),
+        lambda: am.evaluation.evaluate_retrieval(am.Cosine(), X, [0, 0, 1, 1]),
+        lambda: am.DiagonalAROMA(init=X).fit_triplets([[0, 1, 2]], ROWS),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=f"is not a valid {X.format.upper()} matrix"):
+            call()

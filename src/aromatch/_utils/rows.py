@@ -29,6 +29,8 @@ Matrix: TypeAlias = Any  # a 2-D ndarray or a CSR matrix
 RowIndices: TypeAlias = NDArray[np.int64]
 
 _READ_IN_PLACE = (np.dtype(np.float32), np.dtype(np.float64))
+_COMPRESSED = ("csr", "csc", "bsr")
+_INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 _NO_FLAGS = np.empty(0, dtype=np.uint8)
 _ROW_ZERO: list[RowIndices] = [np.zeros(1, dtype=np.int64)]
 
@@ -46,9 +48,10 @@ def as_matrix(X: Any, name: str) -> Matrix:
     if sparse.issparse(X):
         if X.ndim != 2:
             raise ValueError(f"{name} must be a 2-D matrix, got a sparse array of shape {X.shape}")
-        if X.format != "csr":
-            check_structure(X, name)
-            X = X.tocsr()
+        if X.format not in _COMPRESSED:  # lil and dok are valid if what they become is
+            X = check_structure(check_structure(X, name).tocsr(), name)
+        elif X.format != "csr" or not _has_readable_indices(X):
+            X = check_structure(X, name).tocsr()
         if len(X.indptr) != X.shape[0] + 1 or len(X.indices) != len(X.data):
             raise ValueError(f"{name} is not a valid CSR matrix: its arrays do not match its shape {X.shape}")
     else:
@@ -65,31 +68,65 @@ def as_matrix(X: Any, name: str) -> Matrix:
     return X
 
 
-def check_structure(X: MatrixLike, name: str) -> None:
-    """Raise `ValueError` for a sparse matrix with indices out of range, which SciPy would dereference.
+def check_structure(X: MatrixLike, name: str) -> Any:
+    """Return X; raise `ValueError` for a sparse matrix whose arrays SciPy and the kernels would read out of bounds.
 
-    `check_format` of SciPy checks the same, but modifies the matrix.
+    Indices of types that they do not read are converted. `check_format` of SciPy checks less, and modifies the matrix.
     """
     if not sparse.issparse(X):
-        return
-    if X.format in ("csr", "csc"):
-        n_lines, width = X.shape if X.format == "csr" else X.shape[::-1]
-        indptr, indices = X.indptr, X.indices
-        is_valid = (
-            len(indptr) == n_lines + 1
-            and indptr[0] >= 0
-            and bool(np.all(indptr[1:] >= indptr[:-1]))
-            and indptr[-1] <= min(len(indices), len(X.data))
-            and _are_in_range(indices[indptr[0] : indptr[-1]], width)
-        )
+        return X
+    problem = _structure_problem(X)
+    if problem is not None:
+        raise ValueError(f"{name} is not a valid {X.format.upper()} matrix of the shape {X.shape}: {problem}")
+    if X.format not in _COMPRESSED or _has_readable_indices(X):
+        return X
+    return type(X)((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
+
+
+def _has_readable_indices(X: Any) -> bool:
+    return X.indices.dtype in _INDEX_TYPES and X.indptr.dtype in _INDEX_TYPES
+
+
+def _structure_problem(X: Any) -> str | None:
+    """Return what is wrong with the arrays of a sparse matrix; None if nothing is."""
+    if X.format in _COMPRESSED:
+        arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr}
+        dimensions = {"data": 3 if X.format == "bsr" else 1}
     elif X.format == "coo":
-        is_valid = all(_are_in_range(along, length) for along, length in zip(X.coords, X.shape, strict=True))
-    else:
-        return
-    if not is_valid:
-        raise ValueError(
-            f"{name} is not a valid {X.format.upper()} matrix: its indices are out of range for its shape {X.shape}"
-        )
+        arrays = {"data": X.data} | {f"coords[{axis}]": along for axis, along in enumerate(X.coords)}
+        dimensions = {}
+    elif X.format == "dia":
+        arrays, dimensions = {"data": X.data, "offsets": X.offsets}, {"data": 2}
+    else:  # lil and dok hold Python objects: what they become is checked
+        return None
+    for label, array in arrays.items():
+        if not isinstance(array, np.ndarray) or array.ndim != dimensions.get(label, 1):
+            return f"{label} must be an array of {dimensions.get(label, 1)} dimensions"
+        if label != "data" and array.dtype.kind not in "iu":
+            return f"{label} must be integers, got {array.dtype}"
+    if X.format == "coo":
+        if any(len(along) != len(X.data) for along in X.coords) or len(X.coords) != X.ndim:
+            return "data and coords must have the same length"
+        if not all(_are_in_range(along, length) for along, length in zip(X.coords, X.shape, strict=True)):
+            return "its indices are out of range"
+        return None
+    if X.format == "dia":
+        if len(X.data) != len(X.offsets) or len(np.unique(X.offsets)) < len(X.offsets):
+            return "data must have a row for each of the offsets, which must be unique"
+        is_inside = not len(X.offsets) or (X.offsets.min() > -X.shape[0] and X.offsets.max() < X.shape[1])
+        return None if is_inside else "its offsets are out of range"
+    n_lines, width = X.shape[::-1] if X.format == "csc" else X.shape
+    if X.format == "bsr":
+        height, breadth = X.data.shape[1:]
+        if not height or not breadth or n_lines % height or width % breadth:
+            return f"its shape must be a multiple of its blocks of {height} x {breadth}"
+        n_lines, width = n_lines // height, width // breadth
+    indptr, indices = X.indptr, X.indices
+    if len(indptr) != n_lines + 1 or indptr[0] < 0 or not bool(np.all(indptr[1:] >= indptr[:-1])):
+        return f"indptr must be {n_lines + 1} numbers that do not decrease"
+    if indptr[-1] > min(len(indices), len(X.data)):
+        return "indptr is larger than the number of entries"
+    return None if _are_in_range(indices[indptr[0] : indptr[-1]], width) else "its indices are out of range"
 
 
 def _are_in_range(indices: NDArray[Any], length: int) -> bool:
@@ -105,8 +142,7 @@ def read_rows(X: Matrix, name: str, indices: Sequence[RowIndices]) -> ReadRows:
     indices = list(indices)
     original: RowIndices | None = None
     if not _is_read_in_place(X):
-        check_structure(X, name)
-        X, indices, original = _used_rows(X, indices)
+        X, indices, original = _used_rows(check_structure(X, name), indices)
         X = as_float64(X, name)
     view, (code, row, largest) = _check(X, indices)
     if code == NOT_CANONICAL:
@@ -218,7 +254,7 @@ def _is_read_in_place(X: Matrix) -> bool:
         return False
     if isinstance(X, np.ndarray):
         return bool(X.flags.aligned)
-    if X.indices.dtype != X.indptr.dtype:
+    if X.indices.dtype != X.indptr.dtype or not _has_readable_indices(X):
         return False
     data, indices, indptr = X.data.flags, X.indices.flags, X.indptr.flags
     contiguous = data.c_contiguous and indices.c_contiguous and indptr.c_contiguous

@@ -308,7 +308,7 @@ class Similarity(Shared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _record_features(self, X: MatrixLike) -> Self:
         """Fit a model that learns nothing."""
-        check_structure(X, "X")
+        X = check_structure(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         self.n_object_features_in_ = X.shape[1]
         self._reset_fit_attributes()
@@ -346,7 +346,7 @@ class Similarity(Shared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _check_rows(self, X: MatrixLike) -> Matrix:
         """Check the rows of a method of scikit-learn, with its messages."""
         self._check_is_fitted()
-        check_structure(X, "X")
+        X = check_structure(X, "X")
         if hasattr(self, "n_features_in_"):
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         else:  # stateless, without recorded names to compare with
@@ -368,7 +368,7 @@ class Similarity(Shared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _read_labelled(self, X: MatrixLike, y: ArrayLike, dtype: Any) -> tuple[Matrix, ReadRows, NDArray[Any]]:
         """Check and read the arguments of `fit`: at least two rows, and their labels."""
-        check_structure(X, "X")
+        X = check_structure(X, "X")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=dtype)
         if X.shape[0] < 2:
             raise ValueError(f"X must have at least two rows to compare, got n_samples = {X.shape[0]}")

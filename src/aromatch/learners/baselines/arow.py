@@ -88,7 +88,7 @@ class AROW(Shared, ClassifierMixin, BaseEstimator):
     def decision_function(self, X: MatrixLike) -> NDArray[Any]:
         """Return the margin of each row; positive means ``classes_[1]``."""
         check_is_fitted(self)
-        check_structure(X, "X")
+        X = check_structure(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         w = self._state["w"]
         if (square := read_all(X, "X").largest_square) > LARGEST[w.dtype]:
@@ -124,7 +124,7 @@ class AROW(Shared, ClassifierMixin, BaseEstimator):
 
     def _learn(self, X: Any, y: Any, classes: Any, *, starts: bool) -> Self:
         r, dtype = self._check_params()
-        check_structure(X, "X")
+        X = check_structure(X, "X")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=starts)
         if starts:
             self.classes_ = _two_classes(y if classes is None else classes)

@@ -48,8 +48,7 @@ def initial_scale(init: Any, m: int, n: int) -> float | None:
 
 def initial_matrix(init: Any, m: int, n: int) -> Matrix:
     """Return an init that is a numeric array or sparse matrix of shape (m, n)."""
-    check_structure(init, "init")
-    array = init if sparse.issparse(init) else checks.as_array(init, "init")
+    array = check_structure(init, "init") if sparse.issparse(init) else checks.as_array(init, "init")
     if array.dtype.kind not in "fiub":
         raise TypeError(f"init must be 'zero', 'identity', a number or an array of numbers, got {array.dtype}")
     if array.shape != (m, n):
