@@ -4,6 +4,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ _PRECISIONS = {
     for precision in (np.dtype(np.float64), np.dtype(np.float32))
     for name in (str(precision), precision.type, precision)
 }
+
+# Limits of a container, where there is one.
+_CGROUP = Path("/sys/fs/cgroup")
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:
@@ -184,26 +188,47 @@ def random_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(check_integer(random_state, "random_state", at_least=0))
 
 
+_max_memory: int | None = None
+
+
+def set_max_memory(n_bytes: int | None) -> None:
+    """Set the number of bytes that this process may use for files and models; None removes the limit."""
+    global _max_memory
+    _max_memory = n_bytes
+
+
+def max_memory() -> int | None:
+    """Return the limit of `set_max_memory`."""
+    return _max_memory
+
+
+def machine_memory() -> int | None:
+    """Return the number of bytes of memory that the system grants, None if it does not report it."""
+    limits = []
+    with suppress(AttributeError, OSError, ValueError):
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with suppress(OSError, ValueError):  # of a container
+        limits.append(int((_CGROUP / "memory.max").read_text()))
+    return min(limits, default=None)
+
+
 def available_memory() -> int | None:
     """Return the number of bytes that this process can allocate, None if the system does not report it."""
-    limits = []
+    limits = [] if _max_memory is None else [_max_memory]
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 limits.append(int(line.split()[1]) * 1024)
-        allowed = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        allowed = (_CGROUP / "memory.max").read_text().strip()
         if allowed != "max":
             # The file cache counts as used there, but is reclaimed on demand.
-            cached = re.search(r"^inactive_file (\d+)$", Path("/sys/fs/cgroup/memory.stat").read_text(), re.MULTILINE)
-            used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+            cached = re.search(r"^inactive_file (\d+)$", (_CGROUP / "memory.stat").read_text(), re.MULTILINE)
+            used = int((_CGROUP / "memory.current").read_text())
             limits.append(int(allowed) - used + (int(cached.group(1)) if cached else 0))
     except (OSError, ValueError):
         pass
     if not limits:
-        try:
-            limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        except (AttributeError, OSError, ValueError):
-            return None
+        return machine_memory()
     return max(0, min(limits))
 
 

@@ -1,13 +1,18 @@
-"""Read matrices from npy, npz and svmlight files. No code in them is executed, and declared sizes are checked."""
+"""Read matrices from npy, npz and svmlight files.
+
+No code in them is executed. Sizes are checked before anything of that size is allocated, and the structure of a sparse
+matrix before SciPy reads it, because its compiled routines trust both.
+"""
 
 from __future__ import annotations
 
 import io
 import math
 import zipfile
-import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -15,69 +20,148 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from .._utils.checks import check_fits_in_memory
 from .._utils.rows import Matrix, check_structure
 from ..exceptions import InsufficientMemoryError
+from .limits import BYTES_OF_ROW, check_memory
 
 _MATRICES = ("X", "vectors")
 _IDS = ("ids", "id")
 _LABELS = ("labels", "label", "y", "category", "class")
-_OF_SPARSE = {"format", "data", "shape", "indices", "indptr"}
+# The arrays of a sparse matrix in a file of SciPy, by format.
+_COMPRESSED = ("data", "indices", "indptr")
+_SPARSE = {
+    "csr": _COMPRESSED,
+    "csc": _COMPRESSED,
+    "bsr": _COMPRESSED,
+    "coo": ("data", "row", "col"),
+    "dia": ("data", "offsets"),
+}
+_HEADERS = {
+    (1, 0): npy_format.read_array_header_1_0,
+    (2, 0): npy_format.read_array_header_2_0,
+    (3, 0): npy_format.read_array_header_2_0,  # the same, in UTF-8
+}
+# Bytes of a feature: a mean, a standard deviation and a few more vectors of this length are computed.
+_BYTES_OF_FEATURE = 32
+# A conversion to CSR holds the matrix twice, with wider indices.
+_BYTES_OF_ENTRY = 48
+
+
+@contextmanager
+def _refusing(path: Path, kind: str) -> Iterator[None]:
+    """Raise every error of a parser as a ValueError that names the file: a broken file can raise anything."""
+    try:
+        yield
+    except InsufficientMemoryError:
+        raise
+    except Exception as error:
+        message = str(error).removeprefix(f"{path}: ") or type(error).__name__
+        raise ValueError(f"{path} is not a valid {kind} file, or is truncated: {message}") from None
+
+
+class _Header(NamedTuple):
+    """The header of an array in a file."""
+
+    shape: tuple[int, ...]
+    is_fortran: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def n_bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def _read_header(file: BinaryIO, size: int, name: str) -> _Header:
+    """Read the header of an array, and check it against the number of bytes there are."""
+    version = npy_format.read_magic(file)
+    if version not in _HEADERS:
+        raise ValueError(f"{name} has the version {version} of the format, expected 1 to 3")
+    header = _Header(*_HEADERS[version](file))
+    if header.dtype.hasobject or header.dtype.kind == "V":
+        what = "Python objects" if header.dtype.hasobject else f"records ({header.dtype})"
+        raise ValueError(f"{name} contains {what}, expected numbers or strings")
+    if min(header.shape, default=0) < 0:
+        raise ValueError(f"{name} has the shape {header.shape}, expected lengths of at least 0")
+    # An array without bytes could have any length.
+    if header.n_bytes > size or (header.n_bytes == 0 and max(header.shape, default=0) > size):
+        raise ValueError(f"{name} declares the shape {header.shape}, larger than the file")
+    return header
 
 
 def read_npy(path: Path) -> NDArray[Any]:
-    """Memory-map a matrix."""
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a valid .npy file: {error}") from None
+    """Memory-map an array."""
+    with _refusing(path, ".npy"), path.open("rb") as file:
+        size = path.stat().st_size
+        header = _read_header(file, size, "the array")
+        if header.n_bytes > size - file.tell():
+            raise ValueError(f"it declares the shape {header.shape}, larger than the file")
+        if header.n_bytes == 0:  # nothing to map
+            return np.empty(header.shape, header.dtype)
+        order: Literal["F", "C"] = "F" if header.is_fortran else "C"
+        return np.memmap(file, header.dtype, "r", file.tell(), header.shape, order)
 
 
 def read_npz(path: Path) -> tuple[Matrix, Any, Any]:
     """Read a matrix and optional ids and labels."""
-    try:
-        names = _check_members(path)
-        if names >= _OF_SPARSE:
-            matrix = sparse.csr_array(sparse.load_npz(path))
-            check_structure(matrix, str(path))
-            return matrix, None, None
-        with np.load(path, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
-    except InsufficientMemoryError:
-        raise
-    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, KeyError, OSError, NotImplementedError) as error:
-        message = str(error).removeprefix(f"{path}: ")
-        raise ValueError(f"{path} is not a valid .npz file, or is truncated: {message}") from None
-    matrices = [name for name, array in arrays.items() if array.ndim == 2]
-    wanted = [name for name in _MATRICES if name in matrices] or matrices
-    if len(wanted) != 1 and not (wanted and wanted[0] in _MATRICES):
-        raise ValueError(f"{path} must have a matrix called X or vectors, got {', '.join(arrays) or 'nothing'}")
-    ids, labels = (next((arrays[name] for name in choices if name in arrays), None) for choices in (_IDS, _LABELS))
-    return arrays[wanted[0]], ids, labels
+    with _refusing(path, ".npz"), zipfile.ZipFile(path) as file:
+        members = {info.filename.removesuffix(".npy"): info for info in file.infolist()}
+        headers = {name: _member_header(file, info) for name, info in members.items()}
+
+        def read(name: str) -> NDArray[Any]:
+            check_memory(path, headers[name].n_bytes)
+            with file.open(members[name]) as member:
+                return np.asarray(npy_format.read_array(member, allow_pickle=False))
+
+        if "format" in headers and headers["format"].shape == ():
+            return _sparse_matrix(path, headers, read), None, None
+        matrices = [name for name, header in headers.items() if len(header.shape) == 2]
+        wanted = [name for name in _MATRICES if name in matrices] or matrices
+        if len(wanted) != 1 and not (wanted and wanted[0] in _MATRICES):
+            raise ValueError(f"it must have a matrix called X or vectors, got {', '.join(headers) or 'nothing'}")
+        ids, labels = (next((name for name in names if name in headers), None) for names in (_IDS, _LABELS))
+        used = [name for name in (wanted[0], ids, labels) if name is not None]
+        check_memory(path, sum(headers[name].n_bytes for name in used))
+        return read(wanted[0]), None if ids is None else read(ids), None if labels is None else read(labels)
 
 
-def _check_members(path: Path) -> set[str]:
-    """Return the names of the arrays after checking their declared sizes."""
-    with zipfile.ZipFile(path) as file:
-        check_fits_in_memory(sum(info.file_size for info in file.infolist()), f"reading {path}")
-        for info in file.infolist():
-            with file.open(info) as member:
-                version = npy_format.read_magic(member)
-                read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
-                shape, _, dtype = read(member)
-            if dtype.hasobject:
-                raise ValueError(f"{path}: {info.filename} contains Python objects, expected numbers or strings")
-            if math.prod(shape) * dtype.itemsize > info.file_size:
-                raise ValueError(f"{path}: {info.filename} declares the shape {shape}, larger than the file")
-        return {info.filename.removesuffix(".npy") for info in file.infolist()}
+def _member_header(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Header:
+    with file.open(info) as member:
+        return _read_header(member, info.file_size, info.filename)  # type: ignore[arg-type]
+
+
+def _sparse_matrix(path: Path, headers: dict[str, _Header], read: Any) -> Matrix:
+    """Read a sparse matrix that SciPy saved."""
+    kind = read("format").item()
+    kind = kind.decode() if isinstance(kind, bytes) else kind
+    if kind not in _SPARSE:
+        raise ValueError(f"expected a sparse matrix of the format {', '.join(_SPARSE)}, got {kind!r}")
+    names = _SPARSE[kind]
+    if kind == "coo" and "coords" in headers:  # arrays, of SciPy 1.13 and later
+        names = ("data", "coords")
+    missing = [name for name in ("shape", *names) if name not in headers]
+    if missing:
+        raise ValueError(f"it has no {missing[0]!r}, expected {', '.join(('shape', *names))} for the format {kind}")
+    shape = tuple(int(length) for length in read("shape").tolist())
+    if len(shape) != 2 or min(shape) < 0:
+        raise ValueError(f"expected a shape of two lengths, got {shape}")
+    n_entries = math.prod(headers["data"].shape)
+    n_bytes = n_entries * _BYTES_OF_ENTRY + shape[0] * BYTES_OF_ROW + shape[1] * _BYTES_OF_FEATURE
+    check_memory(path, n_bytes + sum(headers[name].n_bytes for name in names))
+    arrays = [read(name) for name in names]
+    parts = (arrays[0], tuple(arrays[1:])) if kind == "coo" and len(arrays) == 3 else tuple(arrays)
+    matrix = getattr(sparse, f"{kind}_array")(parts, shape=shape)
+    return sparse.csr_array(check_structure(matrix, "its matrix"))
 
 
 def read_svmlight(path: Path, width: int | None) -> tuple[Matrix, None, NDArray[Any]]:
     """Read sparse rows and labels."""
     try:
         rows, labels = load_svmlight_file(str(path), n_features=width)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise ValueError(f"{_first_bad_line(path)}: {error}") from None
+    except (ValueError, OverflowError) as error:
+        message = "a number is too large" if isinstance(error, OverflowError) else str(error)
+        raise ValueError(f"{_first_bad_line(path)}: {message}") from None
+    n_rows, n_features = rows.shape
+    check_memory(path, rows.nnz * _BYTES_OF_ENTRY + n_rows * BYTES_OF_ROW + n_features * _BYTES_OF_FEATURE)
     return sparse.csr_array(rows), None, labels
 
 
@@ -87,6 +171,6 @@ def _first_bad_line(path: Path) -> str:
         for number, line in enumerate(lines, start=1):
             try:
                 load_svmlight_file(io.BytesIO(line))
-            except ValueError:
+            except (ValueError, OverflowError):
                 return f"{path}, line {number}"
     return str(path)

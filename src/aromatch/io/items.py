@@ -27,14 +27,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from .._utils.rows import Matrix, as_float64, as_matrix, read_all
 from .arrays import read_npy, read_npz, read_svmlight
 from .folder import read_folder
+from .limits import BYTES_OF_ROW, check_memory
 from .records import as_id, as_number, has_letters, records
 
 IDS = ("id", "_id", "doc_id", "query_id")
 LABELS = ("label", "category", "class")
+_ROWS_BETWEEN_CHECKS = 2**16
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 
 
@@ -112,9 +115,12 @@ def read_items(path: str | PathLike[str], *, width: int | None = None) -> Items:
 def _of_matrix(path: Any, vectors: Any, ids: Any, labels: Any) -> Items:
     matrix = as_matrix(vectors, str(path))
     if matrix.dtype.kind != "f" or matrix.dtype.itemsize < 4:
+        n_values = matrix.nnz if sparse.issparse(matrix) else matrix.size
+        check_memory(path, n_values * np.dtype(np.float64).itemsize)
         matrix = matrix.astype(np.float32) if matrix.dtype == np.float16 else as_float64(matrix, str(path))
     read_all(matrix, str(path))
     n = matrix.shape[0]
+    check_memory(path, n * BYTES_OF_ROW)
     names = [str(number) for number in range(n)] if ids is None else _column(ids, n, "ids", path)
     given = None if labels is None else np.array(_column(labels, n, "labels", path), dtype=object)
     return _checked(Items(str(path), names, vectors=matrix, labels=given))
@@ -139,6 +145,7 @@ def _of_records(file: Path, source: str) -> Items:
     texts: list[str] = []
     numbers, names, width = array("d"), None, None
     is_text: bool | None = None
+    n_characters = 0
     left_out: Counter[str] = Counter()
     for where, values in records(file, is_header=has_letters, unnamed=lambda n: [f"feature {at}" for at in range(n)]):
         if is_text is None:
@@ -160,6 +167,9 @@ def _of_records(file: Path, source: str) -> Items:
         ids.append(number)
         label = next((values[name] for name in LABELS if name in values), None)
         labels.append(None if label is None or label == "" else str(label))
+        n_characters += len(texts[-1]) if is_text else 0
+        if len(ids) % _ROWS_BETWEEN_CHECKS == 0:
+            check_memory(file, len(ids) * BYTES_OF_ROW + n_characters + len(numbers) * numbers.itemsize)
     if not ids:
         raise ValueError(f"{file} is empty, expected at least one line")
     vectors = None if is_text else np.frombuffer(numbers).reshape(len(ids), -1)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import csv
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .limits import check_memory
+
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-# Maximum number of characters in a csv cell.
-_MAX_CELL = 2**26
+# Maximum number of characters in a line and in a csv cell.
+_MAX_LENGTH = 2**26
+# Lines of this length are checked before they are parsed: JSON takes up to this many bytes for a character.
+_LONG, _BYTES_OF_JSON = 2**20, 32
 
 
 class Record(NamedTuple):
@@ -65,29 +70,35 @@ def records(
         raise ValueError(f"{file} must be a file .csv, .tsv or .jsonl")
 
 
-@contextmanager
-def _in_utf_8(path: Path) -> Iterator[Any]:
-    """Open a file; raise a ValueError that names it if it is not UTF-8."""
+def lines_of(path: Path) -> Iterator[str]:
+    """Iterate over the lines of a file in UTF-8; raise a ValueError that names the file and the line if it is not."""
     with path.open(encoding="utf-8-sig", newline="") as file:
+        number = 0
         try:
-            yield file
+            while line := file.readline(_MAX_LENGTH):
+                number += 1
+                if len(line) == _MAX_LENGTH:
+                    raise ValueError(f"{path}, line {number} has {_MAX_LENGTH:,} characters or more, expected fewer")
+                yield line
         except UnicodeDecodeError as error:
-            raise ValueError(f"{path} is not UTF-8: {error.reason} (byte 0x{error.object[error.start]:02x})") from None
+            byte = error.object[error.start]
+            raise ValueError(f"{path} is not UTF-8 after line {number}: {error.reason} (byte 0x{byte:02x})") from None
 
 
 def _of_jsonl(path: Path) -> Iterator[Record]:
-    with _in_utf_8(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            where = f"{path}, line {number}"
-            try:
-                values = json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise ValueError(f"{where} is not JSON: {error}") from None
-            if not isinstance(values, dict):
-                raise ValueError(f"{where} must be a JSON object, got {line.strip()[:40]!r}")
-            yield Record(where, values)
+    for number, line in enumerate(lines_of(path), start=1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        if len(line) > _LONG:
+            check_memory(path, len(line) * _BYTES_OF_JSON)
+        try:
+            values = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{where} is not JSON: {error}") from None
+        if not isinstance(values, dict):
+            raise ValueError(f"{where} must be a JSON object, got {line.strip()[:40]!r}")
+        yield Record(where, values)
 
 
 def _of_csv(
@@ -96,29 +107,27 @@ def _of_csv(
     is_header: Callable[[Sequence[str]], bool],
     unnamed: Callable[[int], Sequence[str]],
 ) -> Iterator[Record]:
-    usual = csv.field_size_limit(_MAX_CELL)
+    usual = csv.field_size_limit(_MAX_LENGTH)
     try:
-        with _in_utf_8(path) as file:
-            reader = csv.reader(file, delimiter=separator, strict=True)
-            names: list[str] | None = None
-            try:
-                for row in reader:
-                    if not row:
-                        continue
-                    if names is None:
-                        starts_with_names = is_header(row)
-                        names = [cell.strip() for cell in row] if starts_with_names else list(unnamed(len(row)))
-                        if len(set(names)) < len(names):
-                            twice = next(name for at, name in enumerate(names) if name in names[:at])
-                            raise ValueError(f"{path}, line {reader.line_num}: the column {twice!r} occurs twice")
-                        if starts_with_names:
-                            continue
-                    where = f"{path}, line {reader.line_num}"
-                    if len(row) != len(names):
-                        raise ValueError(f"{where} has {len(row)} columns, expected {len(names)}")
-                    yield Record(where, dict(zip(names, row, strict=True)))
-            except csv.Error as error:
-                raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
+        reader = csv.reader(lines_of(path), delimiter=separator, strict=True)
+        names: list[str] | None = None
+        for row in reader:
+            if not row:
+                continue
+            if names is None:
+                starts_with_names = is_header(row)
+                names = [cell.strip() for cell in row] if starts_with_names else list(unnamed(len(row)))
+                if len(set(names)) < len(names):
+                    twice = Counter(names).most_common(1)[0][0]
+                    raise ValueError(f"{path}, line {reader.line_num}: the column {twice!r} occurs twice")
+                if starts_with_names:
+                    continue
+            where = f"{path}, line {reader.line_num}"
+            if len(row) != len(names):
+                raise ValueError(f"{where} has {len(row)} columns, expected {len(names)}")
+            yield Record(where, dict(zip(names, row, strict=True)))
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
     finally:
         csv.field_size_limit(usual)
 
@@ -146,6 +155,6 @@ def as_number(value: Any, name: str, where: str) -> float:
 def as_time(value: Any, where: str) -> float:
     """Return a time as a number; ISO 8601 dates become timestamps."""
     if isinstance(value, str):
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):
             return datetime.fromisoformat(value.strip()).timestamp()
     return as_number(value, "the time", where)

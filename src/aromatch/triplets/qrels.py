@@ -16,6 +16,7 @@ import numpy as np
 
 from .._utils.checks import check_integer, check_number, random_generator
 from ..io.logs import is_sequence
+from ..io.records import lines_of
 from ._comparisons import Comparisons, IdRows, Report, UnknownIds, as_triplets, sample_negatives
 
 
@@ -127,23 +128,22 @@ def read_qrels(qrels: Any) -> Iterable[tuple[str, Any, Any, float]]:
 
 def _lines(path: Path) -> Iterable[tuple[str, Any, Any, float]]:
     """Read a TREC or BEIR file; a first line whose grade is not a number contains column names."""
-    with path.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, start=1):
-            text = line.strip("\r\n")
-            if not text.strip():
+    for number, line in enumerate(lines_of(path), start=1):
+        text = line.strip("\r\n")
+        if not text.strip():
+            continue
+        where = f"{path}, line {number}"
+        parts = text.split("\t") if text.count("\t") == 2 else text.split()
+        if len(parts) not in (3, 4):
+            raise ValueError(
+                f"{where}: expected 'query iteration object grade' (TREC) or 'query<tab>object<tab>grade' (BEIR), "
+                f"got {text[:80]!r}"
+            )
+        query, one, grade = parts[0], parts[-2], parts[-1]
+        try:
+            value = float(grade)
+        except ValueError:
+            if number == 1 and len(parts) == 3:
                 continue
-            where = f"{path}, line {number}"
-            parts = text.split("\t") if text.count("\t") == 2 else text.split()
-            if len(parts) not in (3, 4):
-                raise ValueError(
-                    f"{where}: expected 'query iteration object grade' (TREC) or 'query<tab>object<tab>grade' (BEIR), "
-                    f"got {text[:80]!r}"
-                )
-            query, one, grade = parts[0], parts[-2], parts[-1]
-            try:
-                value = float(grade)
-            except ValueError:
-                if number == 1 and len(parts) == 3:
-                    continue
-                raise ValueError(f"{where}: the grade must be a number, got {grade!r}") from None
-            yield where, query, one, check_number(value, f"the grade of {where}")
+            raise ValueError(f"{where}: the grade must be a number, got {grade!r}") from None
+        yield where, query, one, check_number(value, f"the grade of {where}")

@@ -1,0 +1,37 @@
+"""Limits on the memory that a file may take.
+
+A few bytes can ask for any amount: an archive expands a thousand times, and a sparse row of 30 bytes may have a value
+in column 2,000,000,000. A reader therefore computes what it is about to allocate and calls `check_memory` first. The
+limit is half of the machine's memory, and no more than `MAX_EXPANSION` times the size of the file or `MIN_LIMIT`,
+whichever is larger. A limit that the user sets (``--max-memory``) replaces both.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+from .._utils.checks import check_fits_in_memory, machine_memory, max_memory
+from ..exceptions import InsufficientMemoryError
+
+# Dense arrays with few non-zeros compress up to about this ratio; a thousand is the limit of the method.
+MAX_EXPANSION = 100
+MIN_LIMIT = 2**30
+# Bytes of a row: its id, a str of its own, and its entries in lists and dicts.
+BYTES_OF_ROW = 256
+
+
+def check_memory(path: str | PathLike[str], n_bytes: int) -> None:
+    """Raise `InsufficientMemoryError` if `n_bytes` of memory are too much for a file or not available."""
+    size = Path(path).stat().st_size
+    limit = max_memory()
+    if limit is None:
+        limit = max(MIN_LIMIT, MAX_EXPANSION * size)
+        machine = machine_memory()
+        limit = limit if machine is None else min(limit, machine // 2)
+    if n_bytes > limit:
+        raise InsufficientMemoryError(
+            f"{path} would take {n_bytes:,} bytes ({n_bytes / 2**30:.1f} GiB) of memory, expected at most {limit:,} "
+            f"for a file of {size:,} bytes; --max-memory sets another limit"
+        )
+    check_fits_in_memory(n_bytes, f"reading {path}")
