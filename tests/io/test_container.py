@@ -23,11 +23,33 @@ from hypothesis.extra import numpy as hnp
 from aromatch._utils import checks as _checks
 from aromatch.exceptions import ModelFileError
 from aromatch.io import container as store
+from aromatch.io import durable
 from aromatch.io.container import read_model, write_model
 
 HEADER = {"learner": "toy", "r": 0.1, "seen": 3, "classes": ["a", "é"], "state": {"on": True, "none": None}}
 ARRAYS = {"W": np.arange(6.0).reshape(2, 3), "pending": np.empty((0, 3), dtype=np.float32), "n": np.arange(2)}
 DTYPES = [np.float32, np.float64, np.int32, np.int64]
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-(10**1000) + 1, 10**1000 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=12,
+)
+headers = st.dictionaries(texts, values, max_size=5)
+named_arrays = st.dictionaries(
+    texts.filter(lambda name: name != "__metadata__"),
+    st.sampled_from(DTYPES).flatmap(
+        lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
+    ),
+    max_size=4,
+)
 
 
 @pytest.fixture
@@ -116,6 +138,17 @@ def test_a_forged_file_with_the_right_digest_is_a_model_file(path):
     assert_same_model(path, {"x": 1}, {"a": np.array([1, 2], dtype=np.int32)})
 
 
+@settings(deadline=None, max_examples=80)
+@given(data=st.data())
+def test_the_bytes_are_those_that_safetensors_writes(tmp_path_factory, data):
+    path = tmp_path_factory.getbasetemp() / "bytes"
+    header, arrays = data.draw(headers), data.draw(named_arrays)
+    write_model(path, header, arrays)
+    with safetensors.safe_open(path, "np") as file:
+        metadata = file.metadata()
+    assert path.read_bytes() == safetensors.numpy.save(arrays, metadata)
+
+
 def test_the_same_model_gives_the_same_bytes(path, model_bytes):
     write_model(path, HEADER, dict(reversed(ARRAYS.items())))
     assert path.read_bytes() == model_bytes
@@ -123,21 +156,9 @@ def test_the_same_model_gives_the_same_bytes(path, model_bytes):
 
 # --- round trips --------------------------------------------------------------------------------------------
 
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.integers(-(10**1000) + 1, 10**1000 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | texts,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
-    max_leaves=12,
-)
-
 
 @settings(deadline=None, max_examples=80)
-@given(header=st.dictionaries(texts, values, max_size=5))
+@given(header=headers)
 def test_any_header_comes_back_the_same(tmp_path_factory, header):
     path = tmp_path_factory.getbasetemp() / "header"
     write_model(path, header, {})
@@ -146,15 +167,7 @@ def test_any_header_comes_back_the_same(tmp_path_factory, header):
 
 
 @settings(deadline=None, max_examples=80)
-@given(
-    arrays=st.dictionaries(
-        texts.filter(lambda name: name != "__metadata__"),
-        st.sampled_from(DTYPES).flatmap(
-            lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
-        ),
-        max_size=4,
-    )
-)
+@given(arrays=named_arrays)
 def test_any_arrays_come_back_to_the_bit(tmp_path_factory, arrays):
     path = tmp_path_factory.getbasetemp() / "arrays"
     write_model(path, {}, arrays)
@@ -331,13 +344,12 @@ def interrupt(*args, **kwargs):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("step", ["os.replace", "os.fsync", "os.chmod", "store.save_file", "store._digest"])
+@pytest.mark.parametrize("step", ["open", "write", "chmod", "sync", "replace"])
 @pytest.mark.parametrize(("trouble", "error"), [(fail, OSError), (interrupt, KeyboardInterrupt)])
 def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(path, monkeypatch, step, trouble, error):
     write_model(path, HEADER, ARRAYS)
     before = path.read_bytes()
-    owner = {"os": os, "store": store}[step.split(".")[0]]
-    monkeypatch.setattr(owner, step.split(".")[1], trouble)
+    monkeypatch.setattr(durable.system, step, trouble)
     with pytest.raises(error) as caught:
         write_model(path, {"other": 1}, {"W": np.zeros(1000)})
     assert error is KeyboardInterrupt or str(path) in str(caught.value)
@@ -359,27 +371,6 @@ def test_a_full_disk_is_an_os_error_that_names_the_file_and_leaves_the_old_one(p
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
-
-
-def test_the_digest_is_on_the_disk_before_the_file_gets_its_name(path, monkeypatch):
-    events = []
-    real_fsync, real_replace = os.fsync, os.replace
-
-    def fsync(descriptor):
-        events.append("fsync")
-        data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-        assert seal(data) == data
-        real_fsync(descriptor)
-
-    def replace(source, target):
-        events.append("replace")
-        assert os.path.dirname(source) == os.path.dirname(target)
-        real_replace(source, target)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr(os, "replace", replace)
-    write_model(path, HEADER, ARRAYS)
-    assert events == ["fsync", "replace"]
 
 
 def test_a_missing_directory_is_named_with_the_path(tmp_path):
@@ -544,7 +535,12 @@ def test_thousands_of_mutations_under_a_new_digest_are_refused_or_harmless(path,
         # Mostly the length is made to fit, so that the change is met behind the first check.
         length = len(head) if rng.random() < 0.9 else rng.choice([0, 1, len(head) - 1, len(head) + 1, 2**40, 2**63])
         put(path, seal(length.to_bytes(8, "little") + head + model_bytes[8 + head_length :]))
-        refused += read_hostile(path) is None
+        if (outcome := read_hostile(path)) is None:
+            refused += 1
+        else:  # what is read here, safetensors reads as well
+            assert {name: array.tolist() for name, array in safetensors.numpy.load_file(path).items()} == {
+                name: array.tolist() for name, array in outcome[1].items()
+            }
     assert 1000 < refused < 1900
     # What Rust allocates is not traced, so the whole process is watched as well (in KiB on Linux). It has tests beside
     # this one in it, whose leavings take tens of MiB at times; a length that somebody believed takes gigabytes.
@@ -760,35 +756,13 @@ def test_a_path_through_a_file_is_refused(path):
 # --- around the library and the system ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("error", [RuntimeError("odd"), store.SafetensorError("odd"), KeyError("odd")], ids=repr)
-def test_whatever_safetensors_raises_becomes_an_error_that_names_the_file(path, monkeypatch, model_bytes, error):
-    put(path, model_bytes)
-
-    def broken(*args, **kwargs):
-        raise error
-
-    monkeypatch.setattr(store, "safe_open", broken)
-    assert "odd" in refusal(path)
-
-
-def test_a_panic_in_rust_becomes_an_error_that_names_the_file(path, monkeypatch, model_bytes):
-    panic = type("PanicException", (BaseException,), {"__module__": "pyo3_runtime"})
-
-    def broken(*args, **kwargs):
-        raise panic("index out of bounds")
-
-    put(path, model_bytes)
-    monkeypatch.setattr(store, "safe_open", broken)
-    assert "safetensors failed on it" in refusal(path)
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
 def test_interrupts_and_lack_of_memory_are_not_blamed_on_the_file(path, monkeypatch, model_bytes, error):
     def broken(*args, **kwargs):
         raise error
 
     put(path, model_bytes)
-    monkeypatch.setattr(store, "safe_open", broken)
+    monkeypatch.setattr(store, "check_fits_in_memory", broken)
     with pytest.raises(error):
         read_model(path)
 
@@ -802,51 +776,27 @@ def test_a_model_larger_than_the_memory_is_refused_before_it_is_loaded(path, mon
     assert read_model(path)[1]["W"].shape == (1000,)
 
 
-def test_a_file_replaced_while_it_is_read_gives_the_new_model_whole(path, tmp_path, monkeypatch):
+def test_a_file_replaced_whenever_it_is_read_gives_the_model_that_was_opened(path, monkeypatch):
     write_model(path, {"v": 1}, {"W": np.zeros(3)})
-    write_model(tmp_path / "next", {"v": 2}, {"W": np.ones(3)})
-    # This one has the digest of the first and other numbers: to take them on its word would be the mistake.
-    (tmp_path / "bad").write_bytes(path.read_bytes()[:-1] + b"\x7f")
-    os.utime(tmp_path / "bad", ns=(0, path.stat().st_mtime_ns))
-    real_open, waiting = store.safe_open, [tmp_path / "next", tmp_path / "bad"]
-
-    def open_late(*args, **kwargs):
-        if waiting:
-            os.replace(waiting.pop(), path)
-        return real_open(*args, **kwargs)
-
-    monkeypatch.setattr(store, "safe_open", open_late)
-    assert "is truncated or changed" in refusal(path)
-    write_model(path, {"v": 1}, {"W": np.zeros(3)})
+    # The second one has the length and the layout of the first.
+    monkeypatch.setattr(store, "check_fits_in_memory", lambda *_: write_model(path, {"v": 2}, {"W": np.ones(3)}))
+    assert_same_model(path, {"v": 1}, {"W": np.zeros(3)})
+    monkeypatch.undo()
     assert_same_model(path, {"v": 2}, {"W": np.ones(3)})
 
 
-def test_a_file_changed_in_place_while_it_is_read_is_refused(path, monkeypatch):
-    write_model(path, {}, {"W": np.zeros(3)})
-    real_open = store.safe_open
+@pytest.mark.parametrize("change", [b"\x7f", b""], ids=["changed", "shortened"])
+def test_a_file_changed_in_place_while_it_is_read_is_refused(path, monkeypatch, change):
+    write_model(path, {}, {"W": np.zeros(2**16)})
 
-    def open_late(*args, **kwargs):
+    def change_it(*_):
         with path.open("r+b") as file:
             file.seek(-1, os.SEEK_END)
-            file.write(b"\x7f")
-        os.utime(path, ns=(0, 0))
-        return real_open(*args, **kwargs)
+            file.write(change)
+            file.truncate()
 
-    monkeypatch.setattr(store, "safe_open", open_late)
+    monkeypatch.setattr(store, "check_fits_in_memory", change_it)
     assert "is truncated or changed" in refusal(path)
-
-
-def test_a_file_that_is_replaced_all_the_time_is_given_up(path, tmp_path, monkeypatch):
-    write_model(path, {"v": 1}, {})
-    real_open = store.safe_open
-
-    def open_late(*args, **kwargs):
-        opened = real_open(*args, **kwargs)
-        write_model(path, {"v": 1}, {})
-        return opened
-
-    monkeypatch.setattr(store, "safe_open", open_late)
-    assert "was changed during each of 5 attempts" in refusal(path)
 
 
 MEASURE = """

@@ -16,32 +16,39 @@ the callers.
 
 import contextlib
 import hashlib
-import io
 import json
 import math
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from .._utils.checks import check_fits_in_memory
+from .._utils.chunks import chunks
 from ..exceptions import ModelFileError
+from .durable import replacing
 
 _FORMAT = 1
 _KEY = "aromatch"
+_METADATA = "__metadata__"
 _NO_DIGITS = "0" * 64
 # Inside the file the JSON text is a JSON string itself, hence the escaped quotes.
 _DIGITS = re.compile(rb'"aromatch":"\{\\"format\\":[0-9]{1,9},\\"sha256\\":\\"([0-9a-f]{64})\\"')
-_DTYPES = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I32": np.dtype("<i4"), "I64": np.dtype("<i8")}
+# In the order in which arrays are stored.
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "I64": np.dtype("<i8"),
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "I32": np.dtype("<i4"),
+}
+_CODES = {dtype: code for code, dtype in _DTYPES.items()}
 
 _LENGTH_BYTES = 8
+_BLOCK = 2**20
 # Parsed JSON can take 25 times the memory of its text: this limits a hostile header to about 100 MB.
 _MAX_HEADER = 4 * 2**20
 _MAX_DEPTH = 64
@@ -49,15 +56,24 @@ _MAX_DIGITS = 1000
 _INT_END = 10**_MAX_DIGITS
 # An empty array takes no space in the file, whatever its other dimensions are: this limits their product.
 _FREE_CELLS = 2**16
-_READ_ATTEMPTS = 5
+
+
+class _Entry(NamedTuple):
+    """An array in the header of a file."""
+
+    begin: int
+    end: int
+    label: str
+    dtype: np.dtype[Any]
+    shape: list[int]
 
 
 def write_model(path: str | os.PathLike[str], header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Save a header and named arrays as one model file.
 
-    The file appears complete or not at all: it is written beside `path` under a temporary name, flushed to disk and
-    moved into place. A save that fails or is interrupted leaves an existing file unchanged. An existing file keeps its
-    permissions; if `path` is a symbolic link, its target is replaced.
+    The file appears complete or not at all, and it is on disk when this returns (`durable`). A save that fails, is
+    interrupted or killed leaves an existing file unchanged. An existing file keeps its permissions; if `path` is a
+    symbolic link, its target is replaced.
 
     Parameters
     ----------
@@ -96,44 +112,39 @@ def write_model(path: str | os.PathLike[str], header: dict[str, Any], arrays: Ma
     target = os.path.realpath(name)
     if os.path.lexists(target) and not os.path.isfile(target):
         raise ModelFileError(f"cannot save a model to {name}: it is not a regular file")
-    temporary = os.path.join(os.path.dirname(target), f".aromatch-{secrets.token_hex(8)}.tmp")
-    try:
-        # safetensors makes files private to their owner; an empty file has the default permissions.
-        open(temporary, "xb").close()
-        mode = stat.S_IMODE(os.stat(target if os.path.exists(target) else temporary).st_mode)
-        save_file(tensors, temporary, metadata={_KEY: text})
-        with open(temporary, "r+b") as file:
-            size = os.fstat(file.fileno()).st_size
-            for label, array in tensors.items():
-                _check_shape(array.shape, size, f"arrays[{label!r}]")
-            head = _read_head(file, size, name)
-            digits = _DIGITS.search(head)
-            if digits is None:
-                raise ModelFileError(
-                    f"cannot save {name}: this version of safetensors writes its header in another form"
-                )
-            digest = _digest(file, head, digits)
-            file.seek(digits.start(1))
-            file.write(digest)
-            file.flush()
-            os.chmod(temporary, mode)
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except OSError as error:
-        raise OSError(error.errno, f"cannot save the model: {error.strerror or error}", name) from error
-    except SafetensorError as error:
-        raise OSError(f"cannot save the model to {name}: {error}") from error
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+    head = _head(tensors, {_KEY: text})
+    if len(head) - _LENGTH_BYTES > _MAX_HEADER:
+        raise ModelFileError(_too_long(name, len(head) - _LENGTH_BYTES))
+    size = len(head) + sum(array.nbytes for array in tensors.values())
+    for label, array in tensors.items():
+        _check_shape(array.shape, size, f"arrays[{label!r}]")
+    digits = _DIGITS.search(head)
+    assert digits is not None
+    with replacing(name) as file:
+        digest = hashlib.sha256(head)
+        file.write(head)
+        for array in tensors.values():
+            for block in _blocks(array):
+                digest.update(block)
+                file.write(block)
+        file.seek(digits.start(1))
+        file.write(digest.hexdigest().encode())
+
+
+def write_tensors(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write named arrays in the safetensors format, for other tools; these files are not model files."""
+    tensors = _check_arrays(arrays)
+    file.write(_head(tensors, None))
+    for array in tensors.values():
+        for block in _blocks(array):
+            file.write(block)
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Load the header and the arrays of a model file.
 
-    Nothing in the file is executed, and the arrays take no more memory than the file. The digest is checked first, so a
-    file that was truncated or changed anywhere raises an error. While another process saves to the same path, this
-    returns the old or the new content.
+    Nothing in the file is executed, and the arrays take no more memory than the file. A file that was truncated or
+    changed anywhere raises an error. While other processes save to the same path, this returns the content of one save.
 
     Parameters
     ----------
@@ -173,50 +184,57 @@ def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, 
     """
     name = _check_path(path)
     try:
-        for _ in range(_READ_ATTEMPTS):
-            if not stat.S_ISREG(os.stat(name).st_mode):
-                what = "a directory" if os.path.isdir(name) else "not a regular file"
-                raise ModelFileError(f"{name} is {what}, so it is not an aromatch model file")
-            with open(name, "rb") as file:
-                opened = os.fstat(file.fileno())
-                # The digest is of the file opened here, the arrays are of the file that safetensors opens by name. If a
-                # save in between replaces the file, both are read again.
-                try:
-                    model = _read(file, opened.st_size, name)
-                except ModelFileError:
-                    if _identity(os.stat(name)) == _identity(opened):
-                        raise
-                else:
-                    if _identity(os.stat(name)) == _identity(opened):
-                        return model
+        if not stat.S_ISREG(os.stat(name).st_mode):  # opening a pipe would wait for its writer
+            what = "a directory" if os.path.isdir(name) else "not a regular file"
+            raise ModelFileError(f"{name} is {what}, so it is not an aromatch model file")
+        with open(name, "rb") as file:
+            return _read(file, os.fstat(file.fileno()).st_size, name)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise ModelFileError(f"{name} cannot be read: {error.strerror or error}") from error
-    raise ModelFileError(f"{name} was changed during each of {_READ_ATTEMPTS} attempts to read it")
 
 
-def _read(file: io.BufferedIOBase, size: int, name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _read(file: BinaryIO, size: int, name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read each byte once: what is hashed is what is returned, whatever happens to the file meanwhile."""
     head = _read_head(file, size, name)
     digits = _DIGITS.search(head)
     if digits is None:
-        raise _foreign(name)
-    if _digest(file, head, digits) != digits[1]:
-        raise ModelFileError(f"{name} is truncated or changed: it does not match the digest it was saved with")
-    check_fits_in_memory(size - len(head), f"loading {name}")
-    with _refusing(name), _open(name) as tensors:
-        header = _parse((tensors.metadata() or {}).get(_KEY, "null"), digits[1].decode(), name)
-        arrays = {}
-        for label in tensors.offset_keys():
-            info = tensors.get_slice(label)
-            if info.get_dtype() not in _DTYPES:
-                raise ValueError(f"array {label!r} has the type {info.get_dtype()}, expected F32, F64, I32 or I64")
-            _check_shape(info.get_shape(), size, f"array {label!r}")
-            arrays[label] = tensors.get_tensor(label)
+        raise _foreign(head, name)
+    without_digits = head[: digits.start(1)] + _NO_DIGITS.encode() + head[digits.end(1) :]
+    digest = hashlib.sha256(without_digits)
+    try:
+        with _refusing(name):
+            metadata, infos = _parse_head(head)
+            header = _parse(metadata.get(_KEY, "null"), digits[1].decode(), name)
+            entries = _parse_entries(infos, size, len(head))
+        check_fits_in_memory(size - len(head), f"loading {name}")
+        with _refusing(name):
+            arrays = {}
+            for entry in entries:
+                array = np.empty(entry.shape, entry.dtype)
+                for block in _blocks(array):
+                    if file.readinto(block) != len(block):  # type: ignore[attr-defined]
+                        raise ValueError("it became shorter while it was read")
+                    digest.update(block)
+                arrays[entry.label] = array.astype(entry.dtype.newbyteorder("="), copy=False)
+    except ModelFileError:
+        # The digest of a file that was changed says more than the place where it stops making sense.
+        file.seek(len(head))
+        found = hashlib.file_digest(file, lambda: hashlib.sha256(without_digits))  # type: ignore[arg-type]
+        if found.hexdigest() != digits[1].decode():
+            raise _changed(name) from None
+        raise
+    if digest.hexdigest() != digits[1].decode():
+        raise _changed(name)
     return header, arrays
 
 
-def _read_head(file: io.BufferedIOBase, size: int, name: str) -> bytes:
+def _changed(name: str) -> ModelFileError:
+    return ModelFileError(f"{name} is truncated or changed: it does not match the digest it was saved with")
+
+
+def _read_head(file: BinaryIO, size: int, name: str) -> bytes:
     """Return the length and the header of a safetensors file, unparsed."""
     if size == 0:
         raise ModelFileError(f"{name} is empty, so it is not an aromatch model file")
@@ -228,21 +246,19 @@ def _read_head(file: io.BufferedIOBase, size: int, name: str) -> bytes:
             f"a file of {size:,} bytes is shorter than the header that its first {_LENGTH_BYTES} bytes declare"
         )
     if length > _MAX_HEADER:
-        raise ModelFileError(f"{name} has a header of {length:,} bytes, more than the {_MAX_HEADER:,} allowed")
+        raise ModelFileError(_too_long(name, length))
     return start + file.read(length)
 
 
-def _digest(file: io.BufferedIOBase, head: bytes, digits: re.Match[bytes]) -> bytes:
-    """Hash `head` with zeros for the digits, then the rest of the file in chunks."""
-    digest = hashlib.sha256(head[: digits.start(1)] + _NO_DIGITS.encode() + head[digits.end(1) :])
-    return hashlib.file_digest(file, lambda: digest).hexdigest().encode()
+def _too_long(name: str, length: int) -> str:
+    return f"{name} has a header of {length:,} bytes, more than the {_MAX_HEADER:,} allowed"
 
 
-def _foreign(name: str) -> ModelFileError:
+def _foreign(head: bytes, name: str) -> ModelFileError:
     """Return the error for a file without a digest."""
     try:
-        with _refusing(name), _open(name) as tensors:
-            metadata = tensors.metadata() or {}
+        with _refusing(name):
+            metadata, _ = _parse_head(head)
     except ModelFileError:
         return ModelFileError(f"{name} is not an aromatch model file")
     if _KEY in metadata:
@@ -250,29 +266,78 @@ def _foreign(name: str) -> ModelFileError:
     return ModelFileError(f"{name} is a safetensors file but not an aromatch model")
 
 
-def _open(name: str) -> Any:
-    # "pread" reads into new memory; the default maps the file and copies, which doubles the resident memory.
-    return safe_open(name, framework="np", backend="pread")
-
-
 @contextlib.contextmanager
 def _refusing(name: str) -> Iterator[None]:
-    """Raise every error inside as a ModelFileError, except lack of memory and interrupts."""
+    """Raise every error inside as a ModelFileError, except lack of memory and errors of the disk."""
     try:
         yield
-    except (ModelFileError, MemoryError):
+    except (ModelFileError, MemoryError, OSError):
         raise
     except Exception as error:
         raise ModelFileError(f"{name} is not a valid aromatch model file: {error}") from error
-    except BaseException as error:
-        # A panic in Rust raises a class that is created at run time and is not an Exception.
-        if type(error).__name__ != "PanicException":
-            raise
-        raise ModelFileError(f"{name} is not a valid aromatch model file: safetensors failed on it") from error
 
 
-def _identity(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+def _head(tensors: dict[str, NDArray[Any]], metadata: dict[str, str] | None) -> bytes:
+    """Return the length and the header of a safetensors file, byte by byte as safetensors writes them."""
+    content: dict[str, Any] = {} if metadata is None else {_METADATA: metadata}
+    end = 0
+    for label, array in tensors.items():
+        begin, end = end, end + array.nbytes
+        content[label] = {"dtype": _CODES[array.dtype], "shape": list(array.shape), "data_offsets": [begin, end]}
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % _LENGTH_BYTES)
+    return len(text).to_bytes(_LENGTH_BYTES, "little") + text
+
+
+def _parse_head(head: bytes) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the metadata of a safetensors header, and what it contains about each array."""
+    text = head[_LENGTH_BYTES:].decode()
+    content = json.loads(text, object_pairs_hook=_unique_keys, parse_int=_parse_int)
+    if not isinstance(content, dict) or not text.startswith("{"):
+        raise ValueError("the header must be a JSON object")
+    metadata = content.pop(_METADATA, None)
+    if metadata is None:
+        metadata = {}
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise ValueError(f"{_METADATA} must map names to strings")
+    return metadata, content
+
+
+def _parse_entries(infos: dict[str, Any], size: int, begin: int) -> list[_Entry]:
+    """Return the arrays in the order of their bytes, which must fill the file without gaps and overlaps."""
+    entries = sorted(_parse_entry(label, info, size) for label, info in infos.items())
+    at = 0
+    for entry in entries:
+        if entry.begin != at:
+            raise ValueError(f"array {entry.label!r:.100} must begin at byte {at:,}, got {entry.begin:,}")
+        at = entry.end
+    if at != size - begin:
+        raise ValueError(f"the arrays take {at:,} bytes, got {size - begin:,}")
+    return entries
+
+
+def _parse_entry(label: str, info: Any, size: int) -> _Entry:
+    where = f"array {label!r:.100}"
+    _check_text(label, "the name of an array")
+    if not isinstance(info, dict) or info.keys() != {"dtype", "shape", "data_offsets"}:
+        raise ValueError(f"{where} must have a dtype, a shape and data_offsets")
+    code, shape, offsets = info["dtype"], info["shape"], info["data_offsets"]
+    if not isinstance(code, str) or code not in _DTYPES:
+        raise ValueError(f"{where} has the type {code!r:.100}, expected {', '.join(_DTYPES)}")
+    for numbers in (shape, offsets):
+        if not isinstance(numbers, list) or not all(type(one) is int and one >= 0 for one in numbers):
+            raise ValueError(f"{where} must have non-negative integers in its shape and data_offsets")
+    dtype = _DTYPES[code]
+    _check_shape(shape, size, where)
+    if len(offsets) != 2 or offsets[1] - offsets[0] != math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"{where} has the shape {shape} and the data_offsets {offsets}, which differ in size")
+    return _Entry(offsets[0], offsets[1], label, dtype, shape)
+
+
+def _blocks(array: NDArray[Any]) -> Iterator[memoryview]:
+    """Return the bytes of a C-contiguous array as views."""
+    flat = array.reshape(-1).view(np.uint8).data
+    return (flat[part] for part in chunks(len(flat), _BLOCK))
 
 
 def _parse(text: str, digest: str, name: str) -> dict[str, Any]:
@@ -358,7 +423,7 @@ def _check_text(text: str, where: str) -> None:
 
 
 def _check_arrays(arrays: Any) -> dict[str, NDArray[Any]]:
-    """Return the arrays in C order: safetensors writes the memory whatever the strides are."""
+    """Return the arrays in C order and little-endian, those of wide types first, so that all are aligned."""
     if not isinstance(arrays, Mapping):
         raise TypeError(f"arrays must be a mapping of names to arrays, got {type(arrays).__name__}")
     tensors = {}
@@ -367,14 +432,15 @@ def _check_arrays(arrays: Any) -> dict[str, NDArray[Any]]:
             raise TypeError(f"the names in arrays must be str, got {label!r} ({type(label).__name__})")
         _check_text(label, "a name in arrays")
         where = f"arrays[{label!r}]"
-        if label == "__metadata__":
+        if label == _METADATA:
             raise ValueError(f"{where} must have another name: this one is reserved by the file format")
         if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
             raise TypeError(f"{where} must be a plain numpy.ndarray, got {type(array).__name__}")
         if array.dtype.newbyteorder("<") not in _DTYPES.values():
             raise TypeError(f"{where} must be of float32, float64, int32 or int64, got {array.dtype}")
-        tensors[label] = np.asarray(array, order="C")
-    return tensors
+        tensors[label] = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
+    codes = list(_DTYPES)
+    return dict(sorted(tensors.items(), key=lambda item: (codes.index(_CODES[item[1].dtype]), item[0].encode())))
 
 
 def _check_shape(shape: Sequence[int], size: int, where: str) -> None:
