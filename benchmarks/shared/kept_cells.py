@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 
 from aromatch._utils.progress import progress_bar
+from aromatch.io.durable import write_text
 
 
 def named(*settings):
@@ -40,8 +41,6 @@ def computed(cells, n_jobs, what, path):
 
 
 def _write(path, kept):
-    """Write one line per cell, atomically."""
+    """Write one line per cell."""
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(kept[name])}" for name in sorted(kept))
-    unfinished = path.with_suffix(".part")
-    unfinished.write_text(f"{{\n{lines}\n}}\n")
-    unfinished.replace(path)
+    write_text(path, f"{{\n{lines}\n}}\n")

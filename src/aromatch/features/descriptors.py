@@ -8,7 +8,6 @@ applied later and need no new descriptors.
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from math import prod
 from pathlib import Path
@@ -20,6 +19,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from .._utils.checks import check_choice, check_integer, check_number
 from .._utils.progress import progress_bar
+from ..io.durable import replacing
 from . import patches
 from .pictures import Picture, check_pictures, content, open_picture, require_image_extra
 
@@ -207,7 +207,8 @@ def _work(
     counts = _read(path, patches.N_PATTERNS + prod(settings["colour_bins"]), settings["patch_size"] ** 2)
     if counts is None:
         counts = patches.describe(open_picture(picture, file, name), **settings)
-        _write(path, counts)
+        with replacing(path) as cached:
+            np.savez_compressed(cached, counts=counts)
     return function(counts, at)
 
 
@@ -223,15 +224,3 @@ def _read(path: Path, n_columns: int, area: int) -> NDArray[Any] | None:
     # Row sums are known, which detects files of other parameters and flipped bits.
     valid = (counts.sum(axis=1, dtype=np.int64) == 2 * area).all()
     return counts if len(counts) and valid else None
-
-
-def _write(path: Path, counts: NDArray[Any]) -> None:
-    """Write a cache file atomically."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, counts=counts)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -11,6 +11,7 @@ from joblib import cpu_count
 
 from .._utils.checks import check_integer
 from .._utils.plots import check_can_plot
+from ..io.durable import write_text
 from .figures import draw
 from .page import make_page
 from .run import run_cell, run_figure
@@ -65,12 +66,12 @@ def reproduce(
         spec = read_spec(figure, quick=quick, seed=seed)
         raw = run_figure(spec, files / _KEPT, n_jobs=n_jobs, verbose=verbose)
         path = files / f"{figure}.json"
-        path.write_text(json.dumps(raw, separators=(",", ":")) + "\n")
+        write_text(path, json.dumps(raw, separators=(",", ":")) + "\n")
         written += [path, *draw(Results(raw), files / figure)]
     claims = [claim_on_covariances(quick=quick, seed=seed or 0, verbose=verbose)]
     there = [read_results(folder, figure) for figure in FIGURES if (files / f"{figure}.json").exists()]
     page = Path(folder) / "results.md"
-    page.write_text(make_page(there, claims, _command(figures, folder, quick, seed), _FILES))
+    write_text(page, make_page(there, claims, _command(figures, folder, quick, seed), _FILES))
     return {"written": [str(path) for path in (page, *written)]}
 
 

@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from .._utils.progress import progress_bar
+from ..io.durable import write_text
 from .methods import compute
 from .spec import Cell, Spec
 from .splits import describe_images, make_split
@@ -171,7 +172,5 @@ def _work(work: tuple[Spec, Cell, Path, Path]) -> tuple[Cell, Result]:
     spec, cell, folder, path = work
     result = run_cell(spec, cell, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}.part")
-    unfinished.write_text(json.dumps(result))
-    unfinished.replace(path)
+    write_text(path, json.dumps(result))
     return cell, result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
 
 from .. import datasets
+from ..io.durable import replacing
 from .spec import Spec
 
 _DESCRIPTORS = "descriptors"
@@ -147,10 +147,8 @@ def _write(path: Path, split: Split) -> None:
     for name, X in (("X", split.X), ("X_test", split.X_test)):
         arrays |= {f"{name}_data": X.data, f"{name}_indices": X.indices, f"{name}_indptr": X.indptr}
         arrays[f"{name}_shape"] = np.array(X.shape)
-    # Written atomically, because other processes may read the same split.
-    unfinished = path.with_suffix(f".{os.getpid()}.part.npz")
-    np.savez(unfinished, **arrays)
-    unfinished.replace(path)
+    with replacing(path) as file:  # other processes may read the same split
+        np.savez(file, **arrays)
 
 
 def _read(path: Path) -> Split:

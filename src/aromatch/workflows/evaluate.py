@@ -6,12 +6,9 @@ best (Urbano, Lima and Hanjalic, SIGIR 2019).
 
 from __future__ import annotations
 
-import os
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from .._utils.rows import Matrix
 from ..evaluation.retrieval import RetrievalReport, evaluate_retrieval
+from ..io.durable import replacing_text
 from ..io.items import Items
 from ..learners import Cosine
 from .baseline import NAMES, baseline_rows
@@ -249,7 +247,7 @@ def _write_runs(path: str, sides: list[_Side], objects: Items, asking: Items | N
     queries = objects if asking is None else asking
     for side, name, tag in zip(sides, names, ("aromatch", "cosine"), strict=False):
         found = best_objects(side.scorer, side.Q[rows], side.P, _RUN_LENGTH, rows if asking is None else None)
-        with replacing(name) as file:
+        with replacing_text(name) as file:
             for at, row in enumerate(rows.tolist()):
                 for rank, one in enumerate(found.ids[at].tolist(), start=1):
                     score = float(found.scores[at, rank - 1])
@@ -260,16 +258,3 @@ def _write_runs(path: str, sides: list[_Side], objects: Items, asking: Items | N
 def _word(one: str) -> str:
     """Return an id without spaces, which separate the columns of a run."""
     return "_".join(one.split())
-
-
-@contextmanager
-def replacing(path: str) -> Iterator[TextIO]:
-    """Write a text file that appears complete or not at all."""
-    temporary = os.path.join(os.path.dirname(os.path.abspath(path)), f".aromatch-{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "x", encoding="utf-8") as file:
-            yield file
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)

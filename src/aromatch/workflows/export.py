@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from importlib.resources import files
-from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from .._utils.checks import check_integer
 from .._utils.chunks import chunks
 from .._utils.rows import as_dense
+from ..io.container import write_tensors
+from ..io.durable import replacing
 from .bundle import read_bundle
 from .preparation import Preparation
 
@@ -123,19 +122,21 @@ def export(path: str, folder: str, *, n_components: int | None = None) -> Export
         notes.append("objects are not mapped: a store of the prepared vectors can be searched as it is")
     os.makedirs(folder, exist_ok=True)
     written: list[str] = []
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".aromatch-") as beside:
-        partial = Path(beside)
-        np.savez(partial / "maps.npz", **arrays)  # type: ignore[arg-type]
-        save_file({name: np.ascontiguousarray(one) for name, one in arrays.items()}, partial / "maps.safetensors")
+    with ExitStack() as stack:  # moves the files into place when all are written
+
+        def create(name: str) -> BinaryIO:
+            written.append(os.path.join(folder, name))
+            return stack.enter_context(replacing(written[-1]))
+
+        np.savez(create("maps.npz"), **arrays)  # type: ignore[arg-type]
+        write_tensors(create("maps.safetensors"), arrays)
         for name, (matrix, _) in maps.items():
             if sparse.issparse(matrix):
-                sparse.save_npz(partial / f"{name}_map.npz", matrix)
-        (partial / "model.json").write_text(json.dumps(description, indent=1, ensure_ascii=False), encoding="utf-8")
-        _write_recipes(partial, model.metric_, width)
-        for file in sorted(partial.iterdir()):
-            written.append(os.path.join(folder, file.name))
-            shutil.move(file, written[-1])
-    return ExportReport(path, folder, written, model.metric_, width, lost, notes)
+                sparse.save_npz(create(f"{name}_map.npz"), matrix)
+        create("model.json").write(json.dumps(description, indent=1, ensure_ascii=False).encode())
+        for name, text in _recipes(model.metric_, width).items():
+            create(name).write(text.encode())
+    return ExportReport(path, folder, sorted(written), model.metric_, width, lost, notes)
 
 
 def _linear_map(transform: Callable[[Any], Any], width: int) -> tuple[Any, float]:
@@ -184,12 +185,14 @@ def _preparation(side: Preparation) -> tuple[dict[str, Any], dict[str, Array]]:
     return {"what": "vectors", "scale": side.scale}, arrays
 
 
-def _write_recipes(folder: Path, metric: str, width: int) -> None:
+def _recipes(metric: str, width: int) -> dict[str, str]:
+    """Return the recipes by file name."""
     recipes = files("aromatch.workflows") / "recipes"
     index_note = "remove it for an exact search."
     if width > _MAX_INDEXED:
         index_note = f"pgvector indexes up to {_MAX_INDEXED:,} dimensions: remove it, or export with --n-components."
     values = {**_STORES[metric], "metric": metric, "n_components": width, "index_note": index_note}
-    for name in ("vectors.py.in", "faiss_recipe.py.in", "pgvector.sql"):
-        text = Template((recipes / name).read_text(encoding="utf-8")).substitute(values)
-        (folder / name.removesuffix(".in")).write_text(text, encoding="utf-8")
+    return {
+        name.removesuffix(".in"): Template((recipes / name).read_text(encoding="utf-8")).substitute(values)
+        for name in ("vectors.py.in", "faiss_recipe.py.in", "pgvector.sql")
+    }

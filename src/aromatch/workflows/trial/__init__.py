@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from ..._utils.checks import check_choice, check_integer, check_number
 from ..._utils.progress import progress_bar
+from ...io.durable import write_text
 from ...io.items import Items, read_items
 from ...io.logs import COLUMNS
 from ...learners import Cosine
@@ -277,8 +278,5 @@ def _write(report: TrialReport, folder: str, models: dict[str, Any], preparation
         if os.path.exists(stale):
             os.unlink(stale)
     whole = replace(report, written=[*written, os.path.join(folder, _REPORT)], code=code, notes=notes)
-    temporary = os.path.join(folder, f".{_REPORT}.part")
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(whole.to_dict(), file, indent=1)
-    os.replace(temporary, os.path.join(folder, _REPORT))
+    write_text(whole.written[-1], json.dumps(whole.to_dict(), indent=1))
     return whole
