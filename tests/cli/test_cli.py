@@ -394,5 +394,5 @@ def test_names_of_files_cannot_command_the_terminal(run, tmp_path):
     assert run("train", str(folder), "--output", str(tmp_path / "m"))[0] == 0
     code, out, _ = run("search", str(tmp_path / "m"), "raven heron", "-k", "31")
     assert code == 0
-    assert "birds/red [31m[bold]raven.txt" in out
+    assert r"birds/red\x1b[31m[bold]raven.txt" in out
     assert "\x1b" not in out

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from .printable import printable
+
 
 @contextmanager
 def progress_bar(description: str, total: int, *, enabled: bool = True) -> Iterator[Callable[..., None]]:
@@ -17,11 +19,12 @@ def progress_bar(description: str, total: int, *, enabled: bool = True) -> Itera
     if not (enabled and sys.stderr.isatty()):
         yield lambda steps, note="": None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    counts, note = MofNCompleteColumn(), TextColumn("{task.fields[note]}")
-    columns = (TextColumn("{task.description}"), BarColumn(), counts, TimeRemainingColumn(), note)
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(description, total=total, note="")
+    from .terminal import Terminal
+
+    title, note = (TextColumn(part, markup=False) for part in ("{task.description}", "{task.fields[note]}"))
+    columns = (title, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), note)
+    with Progress(*columns, console=Terminal(stderr=True), transient=True) as bar:
+        task = bar.add_task(printable(description), total=total, note="")
         yield lambda steps, note="": bar.update(task, advance=steps, note=note)

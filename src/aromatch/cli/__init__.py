@@ -4,13 +4,15 @@ Only typer is imported here; commands import what they need when they run, so th
 """
 
 import sys
+import warnings
 from io import TextIOWrapper
 from typing import Annotated
 
 import typer
 
 from .. import __version__
-from ..exceptions import NoImprovementError
+from .._utils.printable import print_lines
+from ..exceptions import AromatchError, NoImprovementError
 from .ask import ask
 from .demo import demo
 from .evaluate import evaluate
@@ -36,7 +38,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"aromatch {__version__}")
+        print_lines(f"aromatch {__version__}")
         raise typer.Exit
 
 
@@ -66,17 +68,23 @@ def main() -> None:
     # A text may contain a character that the terminal cannot print.
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
-    try:
-        code = app(sys.argv[1:] or ["--help"], prog_name="aromatch", standalone_mode=False) or 0
-    except Exception as error:
-        # Typer's usage errors have a `format_message`; their class is not public.
-        usage = getattr(error, "format_message", None)
-        expected = ValueError | TypeError | OSError | MemoryError | ImportError | NoImprovementError
-        if usage is None and not isinstance(error, expected):
-            raise
-        message = str(error) if usage is None else usage()
-        print(f"aromatch: {' '.join(message.split()) or type(error).__name__}", file=sys.stderr)
-        code = NO_IMPROVEMENT if isinstance(error, NoImprovementError) else BAD_INPUT
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: _print_error(f"warning: {message}")
+        try:
+            code = app(sys.argv[1:] or ["--help"], prog_name="aromatch", standalone_mode=False) or 0
+        except Exception as error:
+            # Typer's usage errors have a `format_message`; their class is not public.
+            usage = getattr(error, "format_message", None)
+            expected = AromatchError | ValueError | TypeError | OSError | MemoryError | ImportError
+            if usage is None and not isinstance(error, expected):
+                raise
+            _print_error((str(error) if usage is None else usage()) or type(error).__name__)
+            code = NO_IMPROVEMENT if isinstance(error, NoImprovementError) else BAD_INPUT
     if code == INTERRUPTED:
-        print("aromatch: interrupted", file=sys.stderr)
+        _print_error("interrupted")
     sys.exit(code)
+
+
+def _print_error(message: str) -> None:
+    line = " ".join(part.strip() for part in message.split("\n"))
+    print_lines(f"aromatch: {line}", to_stderr=True)

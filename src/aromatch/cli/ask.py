@@ -66,16 +66,17 @@ def ask_person(n: int) -> Answerer:
     from rich.panel import Panel
     from rich.text import Text
 
-    from ..workflows.snippets import clean_line, lines_with_words
+    from .._utils.printable import printable
+    from ..workflows.snippets import lines_with_words, shortened
 
     terminal = console(stderr=True)
 
     def panel(shown: Shown, title: str, width: int, style: str) -> Panel:
-        name = Text(clean_line(shown.id), style="" if shown.text is None else "dim")
+        name = Text(printable(shortened(shown.id)), style="" if shown.text is None else "dim")
         body: Text | Group = name
         if shown.text is not None:
             lines = lines_with_words(shown.text)[:_N_LINES] or [shown.text]
-            body = Group(name, Text("\n".join(map(clean_line, lines))))
+            body = Group(name, Text("\n".join(printable(shortened(line)) for line in lines)))
         return Panel(body, title=title, title_align="left", width=width, border_style=style)
 
     def answer(question: Question) -> int:
@@ -86,7 +87,7 @@ def ask_person(n: int) -> Answerer:
         sides = (("1", question.first), ("2", question.second))
         terminal.print(Columns([panel(shown, title, half, "cyan") for title, shown in sides], padding=(0, 1)))
         while True:
-            terminal.print("[1] [2], [0] neither, [q] quit: ", end="", markup=False)
+            terminal.print("[1] [2], [0] neither, [q] quit: ", end="")
             line = sys.stdin.readline()
             word = line.strip().lower()
             if not line or word == "q":

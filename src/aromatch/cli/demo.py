@@ -45,9 +45,9 @@ def render(screen: Screen, report: DemoReport) -> None:
         screen.text(f"Which docstrings of Python {report.python_version} belong together?", "bold"),
         screen.text(
             f"{report.n_entries:,} docstrings of {report.n_modules} modules, {report.n_terms:,} terms, seed "
-            f"{report.seed}. Trained on {report.n_training:,};\n"
-            f"each of the other {report.n_held_out:,} is a query for docstrings of its module."
+            f"{report.seed}. Trained on {report.n_training:,};"
         ),
+        screen.text(f"each of the other {report.n_held_out:,} is a query for docstrings of its module."),
     )
     table = screen.table("", "P@1", "P@10", "mAP", "triplets", "seconds")
     best = max(result.precision_at_10 for result in report.results)
@@ -59,10 +59,10 @@ def render(screen: Screen, report: DemoReport) -> None:
     screen.padded(table)
     screen.print(
         screen.text(
-            "P@k: share of the k nearest that are of the same module. mAP: of the whole ranking.\n"
-            "embedding: TripletEmbedding, which is not in the paper.",
+            "P@k: share of the k nearest that are of the same module. mAP: of the whole ranking.",
             "dim",
-        )
+        ),
+        screen.text("embedding: TripletEmbedding, which is not in the paper.", "dim"),
     )
     for query in report.queries:
         _print_query(screen, query)

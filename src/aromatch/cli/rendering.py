@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from .._utils.printable import json_lines, print_lines, printable
+
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
+
+    from .._utils.terminal import Terminal
 
 # Longer lines are hard to read.
 MAX_WIDTH = 100
@@ -17,18 +21,16 @@ MAX_WIDTH = 100
 def show(report: Any, render: Callable[[Screen, Any], None], as_json: bool) -> None:
     """Print a report as JSON, or by the function that renders it."""
     if as_json:
-        from json import dumps
-
-        print(dumps(report.to_dict(), indent=2, ensure_ascii=False))
+        print_lines(*json_lines(report.to_dict()))
     else:
         render(Screen(), report)
 
 
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False) -> Terminal:
     """Return the terminal, at most 100 columns wide."""
-    from rich.console import Console
+    from .._utils.terminal import Terminal
 
-    terminal = Console(stderr=stderr, highlight=False)
+    terminal = Terminal(stderr=stderr)
     terminal.width = min(terminal.width, MAX_WIDTH)
     return terminal
 
@@ -56,10 +58,10 @@ class Screen:
             self.terminal.print(part, soft_wrap=isinstance(part, str))
 
     def text(self, text: str, style: str = "") -> Text:
-        """Return literal text: texts and file names may contain markup or control characters."""
+        """Return one line of literal text, with its control characters escaped before its width is measured."""
         from rich.text import Text
 
-        text = "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in text)
+        text = printable(text)
         return Text(text.replace("…", "...").replace("±", "+/-") if self.is_ascii else text, style=style)
 
     def table(self, *columns: str, left: int = 0) -> Table:

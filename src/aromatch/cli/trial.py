@@ -53,11 +53,11 @@ def render(screen: Screen, report: TrialReport) -> None:
     screen.print(screen.text(f"{report.log} on {report.data}", "bold"))
     if report.results:
         screen.print(
+            screen.text(f"{report.n_objects:,} objects, {report.prepared}; seed {report.seed}."),
             screen.text(
-                f"{report.n_objects:,} objects, {report.prepared}; seed {report.seed}.\n"
                 f"Trained on {report.n_training_lists:,} older lists, compared on {report.n_queries:,} queries of "
                 f"later ones, {report.n_near:,} of them near judged queries."
-            )
+            ),
         )
         table = screen.table("", "correct", "gain", "near", "far", "first", "judged")
         for one in report.results:
@@ -79,7 +79,7 @@ def render(screen: Screen, report: TrialReport) -> None:
     else:
         screen.print(screen.text(f"{report.n_objects:,} objects. Nothing was compared."))
     verdict = report.verdict
-    screen.print(screen.text(f"\n{verdict.decision.capitalize()}", _STYLES[verdict.decision]))
+    screen.print("", screen.text(verdict.decision.capitalize(), _STYLES[verdict.decision]))
     screen.print(screen.text(f"{verdict.reason[0].upper()}{verdict.reason[1:]}."))
     if report.code:
         screen.print("")

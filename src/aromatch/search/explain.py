@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .._utils import checks
+from .._utils.printable import printable
 from .._utils.rows import MatrixLike
 
 Array = NDArray[Any]
@@ -42,7 +43,8 @@ class Explanation(NamedTuple):
         lines = [f"score {self.score:+.4f}"]
         for part in self.parts:
             spread = "" if part.std is None else f" +- {part.std:.4f}"
-            lines.append(f"{part.value:+.4f}{spread}  {part.query_feature} x {part.object_feature}")
+            names = printable(f"{part.query_feature} x {part.object_feature}")
+            lines.append(f"{part.value:+.4f}{spread}  {names}")
         lines.append(f"{self.rest:+.4f}  all other pairs")
         return "\n".join(lines)
 

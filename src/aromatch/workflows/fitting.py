@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from time import monotonic
@@ -18,6 +17,7 @@ from scipy import sparse
 
 from .._utils.checks import check_choice, check_integer, check_number
 from .._utils.chunks import timed_chunks
+from .._utils.printable import print_lines
 from .._utils.progress import progress_bar
 from .._utils.rows import Matrix
 from ..io.loading import load
@@ -155,10 +155,10 @@ def _fit_in_chunks(model: Any, training: TrainingSet, title: str, checkpoint: Ch
     except KeyboardInterrupt:
         if checkpoint is not None:  # after the progress bar is gone, which would overwrite the message
             checkpoint.save(model)
-            print(
+            print_lines(
                 f"{model.n_triplets_seen_:,} triplets are learned and saved in {checkpoint.path}: "
                 "run the same command to continue",
-                file=sys.stderr,
+                to_stderr=True,
             )
         raise
 

@@ -8,7 +8,7 @@ _SNIPPET_LINES = 400
 
 
 def snippet(text: str, query: str) -> str:
-    r"""Return the line with most words of the query, or the first line with words, without control characters.
+    r"""Return the line with most words of the query, or the first line with words.
 
     >>> snippet("A letter\n\nThe shuttle flew to the moon.\nBye", "moon shuttle")
     'The shuttle flew to the moon.'
@@ -16,7 +16,7 @@ def snippet(text: str, query: str) -> str:
     words = {word.lower() for word in _WORD.findall(query)}
     lines = lines_with_words(text)
     scores = [len(words & {word.lower() for word in _WORD.findall(line)}) for line in lines]
-    return clean_line(lines[scores.index(max(scores))] if lines else text)
+    return shortened(lines[scores.index(max(scores))] if lines else text)
 
 
 def lines_with_words(text: str) -> list[str]:
@@ -24,8 +24,7 @@ def lines_with_words(text: str) -> list[str]:
     return [line for line in text.splitlines()[:_SNIPPET_LINES] if _WORD.search(line)]
 
 
-def clean_line(line: str) -> str:
-    """Return at most 200 printable characters, so that a text cannot control the terminal."""
-    kept = "".join(letter if letter.isprintable() else " " for letter in line[: 4 * _SNIPPET_LENGTH])
-    short = " ".join(kept.split())
+def shortened(line: str) -> str:
+    """Return at most 200 characters, with single spaces."""
+    short = " ".join(line[: 4 * _SNIPPET_LENGTH].split())
     return short if len(short) <= _SNIPPET_LENGTH else short[: _SNIPPET_LENGTH - 1] + "…"
