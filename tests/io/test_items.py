@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import socket
 import zipfile
 
 import numpy as np
@@ -49,6 +50,37 @@ def test_what_is_no_text_is_left_out_and_counted_and_what_is_not_utf_8_is_replac
         "binary files left out": 1,
         "files are not UTF-8: invalid bytes are replaced": 1,
     }
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_links_out_of_a_folder_and_pipes_are_left_out_and_counted(tmp_path):
+    folder = write_folder(tmp_path / "notes", n_each=1)
+    (tmp_path / "notes2").mkdir()
+    (tmp_path / "notes2" / "secret.txt").write_text("a secret")
+    for at, target in enumerate([tmp_path / "notes2" / "secret.txt", "../../notes2/secret.txt", "/dev/zero"]):
+        (folder / "birds" / f"out{at}.txt").symlink_to(target)
+    (folder / "birds" / "in.txt").symlink_to("../fruit/000.txt")
+    (folder / "birds" / "in again.txt").symlink_to(folder / "tools" / "001.txt")
+    (folder / "birds" / "chain.txt").symlink_to("out0.txt")
+    (folder / "birds" / "broken.txt").symlink_to("nothing.txt")
+    (folder / "birds" / "loop.txt").symlink_to("loop.txt")
+    (folder / "elsewhere").symlink_to(tmp_path / "notes2")
+    (folder / "up").symlink_to("..")
+    os.mkfifo(folder / "birds" / "pipe.txt")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(folder / "birds" / "s"))
+    for place in (folder, tmp_path / "named"):  # a link that the user names is followed
+        if place != folder:
+            place.symlink_to(folder)
+        items = read_items(place)
+        own = ["birds/002.txt", "fruit/000.txt", "tools/001.txt"]
+        assert items.ids == sorted([*own, "birds/in.txt", "birds/in again.txt"])
+        assert "secret" not in " ".join(items.texts)
+        assert items.left_out == {
+            "links to folders left out": 2,
+            "links out of the folder left out": 4,
+            "broken links, pipes, sockets and devices left out": 4,
+        }
 
 
 def test_a_folder_without_texts_says_what_it_has_instead(tmp_path):

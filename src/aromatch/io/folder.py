@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -28,16 +29,17 @@ class Folder(NamedTuple):
 
 
 def read_folder(folder: Path) -> Folder:
-    """Read all texts under a folder; links to folders are not followed, hidden files are ignored."""
+    """Read all texts under a folder; hidden files are ignored, and so are links that lead out of it."""
     ids: list[str] = []
     texts: list[str] = []
     left_out: Counter[str] = Counter()
-    for path in _files(folder):
-        status = path.stat()
-        if status.st_size > _MAX_SIZE:
+    for path in _files(folder, left_out):
+        with path.open("rb") as file:
+            is_large = os.fstat(file.fileno()).st_size > _MAX_SIZE
+            content = b"" if is_large else file.read(_MAX_SIZE + 1)  # it may grow
+        if is_large or len(content) > _MAX_SIZE:
             left_out["files over 16 MiB left out"] += 1
             continue
-        content = path.read_bytes()
         if b"\0" in content[:_PROBED_BYTES]:
             left_out["binary files left out"] += 1
             continue
@@ -52,6 +54,7 @@ def read_folder(folder: Path) -> Folder:
         # File names may contain arbitrary bytes; ids must be valid Unicode.
         ids.append(os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "replace"))
         texts.append(text)
+    left_out = +left_out
     if not ids:
         why = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         raise ValueError(f"{folder} contains no text file{f' ({why})' if why else ''}")
@@ -60,9 +63,29 @@ def read_folder(folder: Path) -> Folder:
     return Folder(ids, texts, labels, dict(left_out))
 
 
-def _files(folder: Path) -> list[Path]:
+def _files(folder: Path, left_out: Counter[str]) -> list[Path]:
+    """Return the regular files under a folder, sorted by path; links that stay inside it are followed to files."""
     found = []
+    inside = os.path.join(os.path.realpath(folder), "")
     for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(root, name) for name in names if not name.startswith(".")]
-    return sorted((path for path in found if path.is_file()), key=lambda path: path.relative_to(folder).as_posix())
+        left_out["links to folders left out"] += sum(os.path.islink(os.path.join(root, name)) for name in folders)
+        for name in names:
+            path = Path(root, name)
+            if name.startswith("."):
+                continue
+            if path.is_symlink() and not os.path.realpath(path).startswith(inside):
+                left_out["links out of the folder left out"] += 1
+            elif not _is_regular(path):
+                left_out["broken links, pipes, sockets and devices left out"] += 1
+            else:
+                found.append(path)
+    return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
+
+
+def _is_regular(path: Path) -> bool:
+    """Return whether a path is a file that can be read to its end without waiting for another process."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False

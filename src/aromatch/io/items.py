@@ -3,7 +3,8 @@
 The file extension determines the format:
 
 - a folder: every file in it and in its subfolders is a text, its id is its relative path. If all files are in
-  subfolders, the first folder is the label. Hidden files, binary files and texts without letters are left out.
+  subfolders, the first folder is the label. Hidden files, binary files, texts without letters and links that lead
+  out of the folder are left out.
 - ``.csv``, ``.tsv``: with column names in the first line, or without them if it contains numbers only. With a column
   ``text`` the rows are texts, otherwise all columns except id and label are features.
 - ``.jsonl``: a JSON object a line, with ``text`` or ``vector``.
