@@ -236,12 +236,13 @@ def notes(tmp_path_factory):
 
 def commands(place):
     model = str(place / "diagonal")
+    data = ["--data", str(place / "notes")]
     return {
         "train": ["train", str(place / "notes"), "--output", str(place / "new"), "--n-triplets", "100"],
-        "eval": ["eval", model],
-        "search": ["search", model, "raven"],
-        "explain": ["explain", model, "birds/060.txt", "raven"],
-        "ask": ["ask", model, "--judge", f"{sys.executable} {JUDGE}", "-n", "3", "--output", str(place / "asked")],
+        "eval": ["eval", model, *data],
+        "search": ["search", model, "raven", *data],
+        "explain": ["explain", model, "birds/060.txt", "raven", *data],
+        "ask": ["ask", model, *data, "--judge", f"{sys.executable} {JUDGE}", "-n", "3", "-o", str(place / "asked")],
         "export": ["export", model, "--output", str(place / "exported")],
         "info": ["info", model],
         "trial": ["trial", *trial_of(place), "--output", str(place / "trial")],
@@ -291,11 +292,12 @@ def test_every_command_prints_ascii_where_there_is_no_utf_8(notes, monkeypatch, 
         (["train", "{notes}"], "--output"),
         (["eval", "{place}/notes"], "is a directory, so it is not an aromatch model file"),
         (["eval", "{place}/diagonal", "-k", "1,two"], "-k must be integers"),
-        (["eval", "{place}/diagonal", "--run", "{place}/none/run"], "none/"),
+        (["eval", "{place}/diagonal", "-d", "{notes}", "--run", "{place}/none/run"], "none/"),
         (["search", "{place}/none", "raven"], "No such file"),
         (["search", "{place}/diagonal"], "exactly one of WORDS"),
+        (["search", "{place}/diagonal", "raven"], "pass --data {notes}, or --trust-recorded-paths"),
         (["search", "{place}/diagonal", "raven", "-k", "0"], "-k"),
-        (["explain", "{place}/diagonal", "nobody", "raven"], "has no id 'nobody'"),
+        (["explain", "{place}/diagonal", "nobody", "raven", "-d", "{notes}"], "has no id 'nobody'"),
         (["ask", "{place}/diagonal", "--judge", "no-such-program"], "cannot be started"),
         (["ask", "{place}/diagonal", "--judge", "x", "--replay", "y"], "--replay and --judge exclude each other"),
         (["export", "{place}/diagonal", "-o", "{place}/out", "--n-components", "0"], "--n-components"),
@@ -313,7 +315,7 @@ def test_bad_input_is_one_line_with_exit_code_2_and_nothing_is_written(notes, ru
     code, out, err = run(*(part.format(**places) for part in arguments))
     assert (code, out) == (2, "")
     assert err.startswith("aromatch: ")
-    assert says in err
+    assert says.format(**places) in err
     assert err.count("\n") == 1
     assert sorted(path.name for path in notes.iterdir()) == before
 
@@ -379,6 +381,7 @@ def test_ctrl_c_on_a_terminal_takes_the_bar_away_and_says_how_to_go_on(notes, tm
 def test_a_person_answers_on_the_terminal_and_the_answers_are_learned(notes, tmp_path):
     log, output = tmp_path / "log.jsonl", str(tmp_path / "m")
     arguments = ["ask", str(notes / "diagonal"), "-n", "5", "--log", str(log), "--output", output]
+    arguments += ["--data", str(notes / "notes")]
     shown, code = on_a_terminal(arguments, [b"1\n", b"what?\n", b"2\n", b"0\n", b"q\n"])
     assert code == 0
     assert shown.count("which is better for this?") == 4
@@ -392,7 +395,7 @@ def test_names_of_files_cannot_command_the_terminal(run, tmp_path):
     folder = write_folder(tmp_path / "notes", n_each=10)
     (folder / "birds" / "red\x1b[31m[bold]raven.txt").write_text("raven raven eagle heron")
     assert run("train", str(folder), "--output", str(tmp_path / "m"))[0] == 0
-    code, out, _ = run("search", str(tmp_path / "m"), "raven heron", "-k", "31")
+    code, out, _ = run("search", str(tmp_path / "m"), "raven heron", "-k", "31", "--data", str(folder))
     assert code == 0
     assert r"birds/red\x1b[31m[bold]raven.txt" in out
     assert "\x1b" not in out

@@ -29,7 +29,7 @@ def beir(tmp_path_factory):
 
 def test_figures_by_grades_are_those_of_trec_eval(beir, tmp_path):
     run = str(tmp_path / "m.run")
-    report = evaluate(str(beir / "m"), run=run, ks=(1, 5))
+    report = evaluate(str(beir / "m"), run=run, ks=(1, 5), trust_recorded_paths=True)
     assert report.runs == [run, f"{run}.baseline"]
     grades = [line.split("\t") for line in (beir / "qrels.tsv").read_text().splitlines()[1:]]
     found = {one.query_id for one in ir_measures.read_trec_run(run)}
@@ -79,7 +79,7 @@ def test_a_difference_is_tested_by_the_paired_t_test_of_scipy():
 
 
 def test_queries_that_were_learned_from_are_left_out_wherever_they_come_from(beir, tmp_path):
-    everything = evaluate(str(beir / "m"), include_training=True)
+    everything = evaluate(str(beir / "m"), include_training=True, trust_recorded_paths=True)
     assert everything.n_queries == 36
     assert any("are biased" in note for note in everything.notes)
     renamed = [json.loads(line) for line in (beir / "queries.jsonl").read_text().splitlines()]
@@ -98,7 +98,7 @@ def test_queries_that_were_learned_from_are_left_out_wherever_they_come_from(bei
 def test_figures_that_flatter_are_told_to_do_so(tmp_path):
     folder = write_folder(tmp_path / "notes", n_each=8)
     train(TrainOptions(str(folder), str(tmp_path / "m"), learner=LearnerOptions("moment")))
-    report = evaluate(str(tmp_path / "m"))
+    report = evaluate(str(tmp_path / "m"), data=str(folder))
     assert report.n_queries == 24
     assert "all queries are training queries" in report.notes[0]
 
@@ -139,7 +139,7 @@ def test_ids_with_spaces_are_one_word_in_a_run(tmp_path):
     folder = write_folder(tmp_path / "notes", n_each=4)
     (folder / "fruit" / "with a space.txt").write_text("apple pear plum")
     train(TrainOptions(str(folder), str(tmp_path / "m"), learner=LearnerOptions("moment")))
-    evaluate(str(tmp_path / "m"), run=str(tmp_path / "run"))
+    evaluate(str(tmp_path / "m"), data=str(folder), run=str(tmp_path / "run"))
     lines = [line.split() for line in (tmp_path / "run").read_text().splitlines()]
     assert {len(line) for line in lines} == {6}
     assert "fruit/with_a_space.txt" in {line[2] for line in lines}

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,11 +18,13 @@ from aromatch.io.container import read_model, write_model
 from aromatch.io.items import read_items
 from aromatch.learners.registry import COMMANDS, LEARNERS
 from aromatch.workflows.bundle import read_bundle
-from aromatch.workflows.evaluate import evaluate
+from aromatch.workflows.evaluate import evaluate as evaluate_file
 from aromatch.workflows.fitting import AUTO, Checkpoint, LearnerOptions
 from aromatch.workflows.supervision import content_hashes
 from aromatch.workflows.train import TrainOptions, train
 from collections_on_disk import WORDS, write_folder, write_jsonl, write_search, write_vectors
+
+evaluate = partial(evaluate_file, trust_recorded_paths=True)
 
 
 @pytest.fixture(scope="module")

@@ -52,10 +52,10 @@ def _options(
 
 
 app.command(epilog="Example: aromatch train papers --hold-out 0.2 --output papers.safetensors")(train)
-app.command("eval", epilog="Example: aromatch eval papers.safetensors --run papers.run")(evaluate)
-app.command(epilog='Example: aromatch search papers.safetensors "a few words" --compare')(search)
-app.command(epilog='Example: aromatch explain papers.safetensors space/17.txt "a few words"')(explain)
-app.command(epilog="Example: aromatch ask papers.safetensors -n 20")(ask)
+app.command("eval", epilog="Example: aromatch eval papers.safetensors --data papers --run papers.run")(evaluate)
+app.command(epilog='Example: aromatch search papers.safetensors "a few words" --data papers --compare')(search)
+app.command(epilog='Example: aromatch explain papers.safetensors space/17.txt "a few words" --data papers')(explain)
+app.command(epilog="Example: aromatch ask papers.safetensors --data papers -n 20")(ask)
 app.command(epilog="Example: aromatch export papers.safetensors --n-components 64 --output vectors")(export)
 app.command(epilog="Example: aromatch info papers.safetensors --json")(info)
 app.command(epilog="Example: aromatch trial articles.npz --queries queries.npz --clicks log.jsonl")(trial)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Data, Json, Model, Queries, Seed
+from .options import Data, Json, Model, Queries, Seed, TrustRecordedPaths
 from .rendering import Screen, console, show
 
 if TYPE_CHECKING:
     from ..workflows.ask import Answerer, AskReport, Question, Shown
+
 
 _ANSWERS = {"1": 1, "2": 2, "0": 0, "s": 0, "": 0}
 _N_LINES = 6
@@ -22,6 +23,7 @@ def ask(
     n: Annotated[int, typer.Option("-n", min=1, help="Number of comparisons.")] = 10,
     data: Data = None,
     queries: Queries = None,
+    trust_recorded_paths: TrustRecordedPaths = False,
     judge: Annotated[
         str | None, typer.Option(help="A program that answers: JSON lines in, 1, 2 or 0 out.", metavar="CMD")
     ] = None,
@@ -42,20 +44,19 @@ def ask(
     """
     from ..workflows import ask as workflow
 
+    sources: dict[str, Any] = {"data": data, "queries": queries, "trust_recorded_paths": trust_recorded_paths}
     if replay is not None:
         if judge is not None:
             raise ValueError("--replay and --judge exclude each other")
-        report = workflow.replay(model, replay, output or model, data=data, queries=queries)
+        report = workflow.replay(model, replay, output or model, **sources)
     elif judge is not None:
         from ..workflows.judge import Judge
 
         with Judge(judge, judge_timeout) as program:
-            report = workflow.ask(
-                model, program, n=n, by=workflow.PROGRAM, data=data, queries=queries, log=log, output=output, seed=seed
-            )
+            by = workflow.PROGRAM
+            report = workflow.ask(model, program, n=n, by=by, log=log, output=output, seed=seed, **sources)
     else:
-        answer = ask_person(n)
-        report = workflow.ask(model, answer, n=n, data=data, queries=queries, log=log, output=output, seed=seed)
+        report = workflow.ask(model, ask_person(n), n=n, log=log, output=output, seed=seed, **sources)
     show(report, render, json)
 
 

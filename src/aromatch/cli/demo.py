@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _NEXT = (
     ("aromatch train FOLDER -o MODEL", "train on a folder of texts"),
-    ('aromatch search MODEL "WORDS" --compare', "search it, and compare"),
+    ('aromatch search MODEL "WORDS" --data FOLDER', "search it"),
     ("aromatch trial VECTORS.npz --clicks LOG.jsonl", "replay the log of a search"),
 )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Clicks, Data, Json, Labels, Model, Qrels, Queries, Triplets
+from .options import Clicks, Data, Json, Labels, Model, Qrels, Queries, Triplets, TrustRecordedPaths
 from .rendering import Screen, show
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def evaluate(
     triplets: Triplets = None,
     qrels: Qrels = None,
     clicks: Clicks = None,
+    trust_recorded_paths: TrustRecordedPaths = False,
     k: Annotated[str, typer.Option("-k", help="Cutoffs of precision and nDCG, separated by commas.")] = "1,10",
     run: Annotated[
         str | None, typer.Option(help="Write the rankings as a TREC run; those of the baseline with .baseline.")
@@ -47,6 +48,7 @@ def evaluate(
         ks=_integers(k),
         run=run,
         include_training=include_training,
+        trust_recorded_paths=trust_recorded_paths,
     )
     show(report, render, json)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Data, Json, Model
+from .options import Data, Json, Model, TrustRecordedPaths
 from .rendering import Screen, show
 
 if TYPE_CHECKING:
@@ -19,13 +19,15 @@ def explain(
     words: Annotated[str | None, typer.Argument(help="The query.", metavar="[WORDS]")] = None,
     like: Annotated[str | None, typer.Option(help="Id of an object that is the query.")] = None,
     data: Data = None,
+    trust_recorded_paths: TrustRecordedPaths = False,
     top: Annotated[int, typer.Option(min=1, help="Number of pairs.")] = 10,
     json: Json = False,
 ) -> None:
     """Explain a score by the pairs of terms or features that contribute most to it."""
     from ..workflows.explain import explain as run
 
-    show(run(model, found, words, like=like, data=data, top=top), render, json)
+    report = run(model, found, words, like=like, data=data, top=top, trust_recorded_paths=trust_recorded_paths)
+    show(report, render, json)
 
 
 def render(screen: Screen, report: ExplainReport) -> None:
@@ -42,3 +44,4 @@ def render(screen: Screen, report: ExplainReport) -> None:
     std = "" if report.std is None else f"{report.std:.3f}"
     table.add_row("score", "", f"{report.score:+.3f}", std, style="bold")
     screen.padded(table)
+    screen.notes(report.notes)

@@ -7,7 +7,11 @@ import typer
 Model = Annotated[str, typer.Argument(help="The model file.", metavar="MODEL")]
 Data = Annotated[
     str | None,
-    typer.Option(help="The collection: a folder of texts or a file.", show_default="the training data of the model"),
+    typer.Option("--data", "-d", help="The collection: a folder of texts or a file, such as the training data."),
+]
+TrustRecordedPaths = Annotated[
+    bool,
+    typer.Option("--trust-recorded-paths", help="Read the paths recorded in the model file where none are given."),
 ]
 Queries = Annotated[str | None, typer.Option(help="Queries, if they are not the objects themselves.")]
 Labels = Annotated[

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Data, Json, Model
+from .options import Data, Json, Model, TrustRecordedPaths
 from .rendering import Screen, show
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ def search(
     like: Annotated[str | None, typer.Option(help="Id of an object that is the query.")] = None,
     queries: Annotated[str | None, typer.Option(help="A file or folder of queries.")] = None,
     data: Data = None,
+    trust_recorded_paths: TrustRecordedPaths = False,
     k: Annotated[int, typer.Option("-k", min=1, help="Number of results.")] = 10,
     compare: Annotated[bool, typer.Option("--compare", help="Show the results of the cosine as well.")] = False,
     json: Json = False,
@@ -29,7 +30,17 @@ def search(
     """
     from ..workflows.search import search as run
 
-    show(run(model, words, like=like, queries=queries, data=data, k=k, compare=compare), render, json)
+    report = run(
+        model,
+        words,
+        like=like,
+        queries=queries,
+        data=data,
+        k=k,
+        compare=compare,
+        trust_recorded_paths=trust_recorded_paths,
+    )
+    show(report, render, json)
 
 
 def render(screen: Screen, report: SearchReport) -> None:

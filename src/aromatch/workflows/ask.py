@@ -29,7 +29,7 @@ from ..learners import DiagonalAROMA
 from ..learners.registry import COMMANDS
 from ..search import suggest_comparisons
 from .bundle import read_bundle
-from .collection import read_objects
+from .collection import choose_sources
 from .fitting import is_closed_form
 from .supervision import TRIPLET
 
@@ -91,13 +91,17 @@ class _Session:
 
     n_learned = 0
 
-    def __init__(self, path: str, data: str | None, queries: str | None) -> None:
+    def __init__(self, path: str, data: str | None, queries: str | None, trust_recorded_paths: bool) -> None:
         self.trained = read_bundle(path)
-        self.notes: list[str] = []
-        self.objects = read_objects(self.trained, data)
-        source = queries if queries is not None or data is not None else self.trained.metadata.get("queries")
-        self.queries: Items | None = None if source is None else read_items(source, width=self.trained.queries.width)
+        given = {"data": data, "queries": queries}
+        source = choose_sources(path, self.trained, given, trust_recorded_paths=trust_recorded_paths)
+        self.objects = read_items(source.data, width=self.trained.objects.width)
+        self.queries: Items | None = None
+        if source.queries is not None:
+            self.queries = read_items(source.queries, width=self.trained.queries.width)
         self.asking = self.objects if self.queries is None else self.queries
+        read = (self.objects,) if self.queries is None else (self.objects, self.queries)
+        self.notes = [*source.notes, *(note for items in read for note in items.notes)]
         self.P: Matrix = self.trained.objects.rows(self.objects)
         self.Q: Matrix = self.P if self.queries is None else self.trained.queries.rows(self.queries)
         if self.P.shape[0] < 2 + (self.queries is None):
@@ -191,6 +195,7 @@ def ask(
     log: str | None = None,
     output: str | None = None,
     seed: int = 0,
+    trust_recorded_paths: bool = False,
 ) -> AskReport:
     """Ask for comparisons and learn the answers.
 
@@ -206,17 +211,20 @@ def ask(
         Who answers. A program ("judge") is asked first for comparisons that people have answered in the log, to count
         how often both agree; these are not learned.
     data, queries : paths, optional
-        By default those that the model was trained on.
+        The objects, and the queries if these are not the objects; `data` is required unless `trust_recorded_paths` is
+        set.
     log : path, optional
         File to append the answers to; by default the model file with ``.answers.jsonl``.
     output : path, optional
         The model file to write; by default the old one is replaced.
     seed : int, default 0
         Random seed.
+    trust_recorded_paths : bool, default False
+        Read the paths that the model file records where none are given.
     """
     check_integer(n, "-n", at_least=1)
     check_integer(seed, "--seed", at_least=0)
-    session, target = _Session(path, data, queries), output or path
+    session, target = _Session(path, data, queries, trust_recorded_paths), output or path
     log = log or f"{path}.answers.jsonl"
     answered = [one for one in _lines(log) if _is_answer(one)] if os.path.exists(log) else []
     of_people = [one for one in answered if one.values.get("by") == PERSON]
@@ -266,11 +274,19 @@ def ask(
     return AskReport(target if session.n_learned else path, log, *counts, seed, session.notes)
 
 
-def replay(path: str, log: str, output: str, *, data: str | None = None, queries: str | None = None) -> AskReport:
-    """Learn the answers of a log on the model that it started from."""
+def replay(
+    path: str,
+    log: str,
+    output: str,
+    *,
+    data: str | None = None,
+    queries: str | None = None,
+    trust_recorded_paths: bool = False,
+) -> AskReport:
+    """Learn the answers of a log on the model that it started from; the parameters are those of `ask`."""
     if not Path(log).is_file():
         raise FileNotFoundError(f"{log} does not exist, expected the log of `aromatch ask`")
-    session = _Session(path, data, queries)
+    session = _Session(path, data, queries, trust_recorded_paths)
     n_mispredicted = n_skipped = 0
     with threadpool_limits(1):
         for one in _lines(log):

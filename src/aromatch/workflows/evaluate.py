@@ -22,7 +22,7 @@ from ..io.items import Items
 from ..learners import Cosine
 from .baseline import NAMES, baseline_rows
 from .bundle import TrainedModel, read_bundle
-from .collection import collection_path
+from .collection import SUPERVISION, choose_sources
 from .search import best_objects
 from .supervision import Rows, Supervised, content_hashes, read_supervised
 
@@ -88,6 +88,7 @@ def evaluate(
     run: str | None = None,
     include_training: bool = False,
     files: Mapping[str, str | None] | None = None,
+    trust_recorded_paths: bool = False,
 ) -> EvalReport:
     """Evaluate a model and the baseline on the same queries.
 
@@ -96,7 +97,7 @@ def evaluate(
     path : path
         The model file.
     data, queries, files
-        As in `train`; by default those that the model was trained on.
+        As in `train`; `data` is required unless `trust_recorded_paths` is set.
     missing : {"error", "skip"}, optional
     ks : integers
         Cutoffs of precision and nDCG.
@@ -104,9 +105,20 @@ def evaluate(
         Write the rankings as TREC runs: of the model to this file, of the baseline to the same name with ``.baseline``.
     include_training : bool, default False
         Include the training queries of the model, which biases the measures.
+    trust_recorded_paths : bool, default False
+        Read the paths that the model file records where none are given.
     """
     trained = read_bundle(path)
-    data_set = _read(trained, data, queries, missing, files or {})
+    given = {"data": data, "queries": queries, **dict.fromkeys(SUPERVISION), **(files or {})}
+    sources = choose_sources(path, trained, given, trust_recorded_paths=trust_recorded_paths)
+    data_set = read_supervised(
+        sources.data,
+        sources.queries,
+        files=sources.files,
+        missing=missing if missing is not None else trained.metadata.get("missing", "error"),
+        seed=int(trained.metadata.get("seed", 0)),
+        widths=(trained.queries.width, trained.objects.width),
+    )
     rows, n_training, notes = _evaluated_rows(trained, data_set, include_training)
     among_themselves = data_set.labels is not None and data_set.queries is None
     objects, asking = data_set.objects, data_set.queries
@@ -138,26 +150,7 @@ def evaluate(
         n_objects=len(objects),
         baseline=NAMES[objects.what] if baseline is not None else "none: queries and objects have different features",
         runs=runs,
-        notes=[*data_set.notes, *notes],
-    )
-
-
-def _read(
-    trained: TrainedModel, data: str | None, queries: str | None, missing: str | None, files: Mapping[str, str | None]
-) -> Supervised:
-    """Read the given files; by default those that the model was trained on."""
-    metadata, source = trained.metadata, collection_path(trained, data)
-    given = {kind: file for kind, file in files.items() if file is not None}
-    if data is None:
-        queries = queries if queries is not None else metadata.get("queries")
-        given = given or dict(metadata.get("files", {}))
-    return read_supervised(
-        source,
-        queries,
-        files=given,
-        missing=missing if missing is not None else metadata.get("missing", "error"),
-        seed=int(metadata.get("seed", 0)),
-        widths=(trained.queries.width, trained.objects.width),
+        notes=[*sources.notes, *data_set.notes, *notes],
     )
 
 

@@ -39,6 +39,7 @@ class ExplainReport:
     """Largest first."""
     rest: float
     """Sum of all other contributions."""
+    notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON types."""
@@ -46,16 +47,26 @@ class ExplainReport:
 
 
 def explain(
-    path: str, one: str, words: str | None = None, *, like: str | None = None, data: str | None = None, top: int = 10
+    path: str,
+    one: str,
+    words: str | None = None,
+    *,
+    like: str | None = None,
+    data: str | None = None,
+    top: int = 10,
+    trust_recorded_paths: bool = False,
 ) -> ExplainReport:
-    """Explain the score of an object, by its id, for words or for another object."""
+    """Explain the score of an object, by its id, for words or for another object.
+
+    The collection is `data`, or with `trust_recorded_paths` the one that the model file records.
+    """
     if (words is None) == (like is None):
         raise ValueError(f"exactly one of WORDS and --like is required, got {'neither' if words is None else 'both'}")
     check_integer(top, "--top", at_least=1)
     trained = read_bundle(path)
     if trained.queries is not trained.objects:
         raise ValueError("`aromatch explain` needs queries with the features of objects")
-    objects = read_objects(trained, data)
+    objects = read_objects(path, trained, data, trust_recorded_paths=trust_recorded_paths)
     asking = read_query(trained, objects, words, like)
     if one not in objects.ids:
         raise ValueError(f"{objects.source} has no id {one!r}; ids are such as {objects.ids[0]!r}")
@@ -70,4 +81,5 @@ def explain(
         for part in explained.parts
     ]
     text = None if found.texts is None else snippet(found.texts[0], words or "")
-    return ExplainReport(path, words or str(like), one, text, explained.score, std, contributions, explained.rest)
+    query, rest = words or str(like), explained.rest
+    return ExplainReport(path, query, one, text, explained.score, std, contributions, rest, objects.notes)

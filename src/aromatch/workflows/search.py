@@ -74,6 +74,7 @@ def search(
     data: str | None = None,
     k: int = 10,
     compare: bool = False,
+    trust_recorded_paths: bool = False,
 ) -> SearchReport:
     """Return the best objects for one query or several.
 
@@ -88,17 +89,19 @@ def search(
     queries : path, optional
         A file or a folder of queries.
     data : path, optional
-        The collection; by default the one that the model was trained on.
+        The collection; required unless `trust_recorded_paths` is set.
     k : int, default 10
     compare : bool, default False
         Add the results of the baseline.
+    trust_recorded_paths : bool, default False
+        Search the collection that the model file records if `data` is None.
     """
     n_given = sum(value is not None for value in (words, like, queries))
     if n_given != 1:
         raise ValueError(f"exactly one of WORDS, --like and --queries is required, got {n_given}")
     check_integer(k, "-k", at_least=1)
     trained = read_bundle(path)
-    objects = read_objects(trained, data)
+    objects = read_objects(path, trained, data, trust_recorded_paths=trust_recorded_paths)
     asking = (
         read_query(trained, objects, words, like)
         if queries is None

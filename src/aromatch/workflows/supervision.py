@@ -105,7 +105,8 @@ def read_supervised(
     queries : path, optional
         The queries, if these are not the objects.
     files : path by kind
-        At most one of labels, triplets, qrels and clicks. Without any, the labels of the collection itself.
+        At most one of labels, triplets, qrels and clicks. Without any, or with the collection as labels, the labels of
+        the collection itself.
     missing : {"error", "skip"}, default "error"
         Whether unknown ids raise an error or are skipped.
     seed : int, default 0
@@ -135,6 +136,8 @@ def read_supervision(
     if not given:
         return _own_labels(data)
     kind, path = next(iter(given.items()))
+    if kind == "labels" and path == objects.source:
+        return _own_labels(data)
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path} does not exist, expected a file of {kind}")
     data = replace(data, kind=kind)
