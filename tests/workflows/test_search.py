@@ -118,6 +118,12 @@ def test_vectors_are_found_by_the_id_of_another_and_words_are_refused(place):
         search(str(place / "vectors"), "raven")
 
 
+@pytest.mark.parametrize("compare", [False, True])
+def test_vectors_are_refused_by_a_model_of_texts(place, compare):
+    with pytest.raises(ValueError, match=r"x\.csv has vectors, but the model was trained on texts"):
+        search(str(place / "moment"), "raven", data=str(place / "x.csv"), compare=compare)
+
+
 def test_data_that_went_away_is_told_with_the_way_out(tmp_path):
     folder = write_folder(tmp_path / "notes", n_each=5)
     train(TrainOptions(str(folder), str(tmp_path / "m"), learner=LearnerOptions("moment")))

@@ -107,6 +107,7 @@ def search(
         if queries is None
         else read_items(queries, width=trained.queries.width)
     )
+    Q, P = trained.queries.rows(asking), trained.objects.rows(objects)
     own = None if like is None else np.array([objects.ids.index(like)])
     unknown, is_baseline = ([], False) if words is None else _unknown_words(trained, words)
     baseline = None
@@ -121,7 +122,7 @@ def search(
         found = baseline
     else:
         with threadpool_limits(1):
-            found = best_objects(trained.model, trained.queries.rows(asking), trained.objects.rows(objects), k, own)
+            found = best_objects(trained.model, Q, P, k, own)
     answers = [
         Answer(
             query=words if words is not None else asking.ids[at],
