@@ -6,9 +6,12 @@ BIN := $(VENV)/bin
 # Tests run in parallel, so BLAS gets one thread.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto
 READY := $(VENV)/.ready
+# For `make fuzz`.
+SECONDS ?= 600
+SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format reference bench adapter-speed quality feedback exploration calibration studies clean
+.PHONY: help demo test test-slow fuzz lint format reference bench adapter-speed quality feedback exploration calibration studies clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/' | sort
@@ -21,6 +24,9 @@ test: $(READY)  ## run the tests
 
 test-slow: $(READY)  ## run the tests that take minutes
 	$(PYTEST) -m slow
+
+fuzz: $(READY)  ## mutate files and arguments for SECONDS (600) and store what fails
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED)
 
 lint: $(READY)  ## check style, types and the direction of imports
 	$(BIN)/ruff check .

@@ -25,6 +25,7 @@ from aromatch.exceptions import ModelFileError
 from aromatch.io import container as store
 from aromatch.io import durable
 from aromatch.io.container import read_model, write_model
+from forged_files import forge, seal
 
 HEADER = {"learner": "toy", "r": 0.1, "seen": 3, "classes": ["a", "é"], "state": {"on": True, "none": None}}
 ARRAYS = {"W": np.arange(6.0).reshape(2, 3), "pending": np.empty((0, 3), dtype=np.float32), "n": np.arange(2)}
@@ -93,24 +94,6 @@ def refusal(path):
 
 
 # --- the format, read by hand -------------------------------------------------------------------------------
-
-
-def seal(data):
-    """Put the right digest into a model file, if it has a place for one, as anybody could with an editor."""
-    marker = b'\\"sha256\\":\\"'
-    if marker not in data:
-        return data
-    at = data.index(marker) + len(marker)
-    data = data[:at] + b"0" * 64 + data[at + 64 :]
-    return data[:at] + hashlib.sha256(data).hexdigest().encode() + data[at + 64 :]
-
-
-def forge(content=None, tensors=None, data=b"", text=None):
-    """Write a model file from scratch, with any content, and seal it."""
-    if text is None:
-        text = json.dumps({"format": 1, "sha256": "0" * 64, **(content or {})}, separators=(",", ":"))
-    head = json.dumps({"__metadata__": {"aromatch": text}, **(tensors or {})}, separators=(",", ":")).encode()
-    return seal(len(head).to_bytes(8, "little") + head + data)
 
 
 def test_the_file_follows_the_format_that_the_module_describes(path, model_bytes):
