@@ -14,6 +14,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from aromatch import __version__
+from aromatch._utils.checks import max_memory
 from aromatch.cli import app, main
 from aromatch.datasets import LabelledTexts
 from aromatch.workflows import demo
@@ -389,6 +390,24 @@ def test_a_person_answers_on_the_terminal_and_the_answers_are_learned(notes, tmp
     assert ["session" in one for one in lines] == [True, False, False, False]
     assert [("skipped" in one, "better" in one) for one in lines[1:]] == [(False, True), (False, True), (True, False)]
     assert re.search(r"2, \d of them predicted wrongly", shown)
+
+
+@pytest.mark.parametrize("size", ["1000", "1K", "1kb", "1KiB"])
+def test_a_file_over_the_given_memory_is_refused_in_one_line(run, tmp_path, size):
+    (tmp_path / "x.svm").write_text("1 1:1\n2 2:1\n" * 4)
+    code, out, err = run("train", str(tmp_path / "x.svm"), "--max-memory", size, "-o", str(tmp_path / "m"))
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"aromatch: .*x\.svm would take 2,.* expected at most 1,0(00|24) for .*\n", err)
+    assert not (tmp_path / "m").exists()
+    assert max_memory() is not None
+    run("train", str(tmp_path / "x.svm"), "-o", str(tmp_path / "m"))
+    assert max_memory() is None
+
+
+def test_a_memory_size_that_is_none_is_refused_in_one_line(run):
+    code, _, err = run("info", "model", "--max-memory", "much")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "must be a size such as 500M or 4G, got 'much'" in err
 
 
 def test_names_of_files_cannot_command_the_terminal(run, tmp_path):

@@ -157,6 +157,15 @@ def test_lines_are_counted_against_the_limit_while_they_are_read(tmp_path, limit
         read_items(path)
 
 
+def test_the_files_of_a_folder_are_counted_against_the_limit_while_they_are_read(tmp_path, limited):
+    for number in range(300):
+        (tmp_path / f"{number}.txt").write_text("words " * 100)
+    assert len(read_items(tmp_path)) == 300
+    limited(10**5)
+    with pytest.raises(InsufficientMemoryError, match=r"would take .* expected at most 100,000 for 153,600 bytes"):
+        read_items(tmp_path)
+
+
 def test_a_line_without_an_end_is_not_read_whole(tmp_path, monkeypatch):
     monkeypatch.setattr("aromatch.io.records._MAX_LENGTH", 1000)
     for name in ("x.csv", "x.jsonl"):
@@ -178,7 +187,7 @@ def test_the_limit_is_what_the_file_and_the_machine_justify_unless_the_user_sets
     path = tmp_path / "x"
     path.write_bytes(bytes(100))
     check_memory(path, MIN_LIMIT)
-    with pytest.raises(InsufficientMemoryError, match="for a file of 100 bytes"):
+    with pytest.raises(InsufficientMemoryError, match="for 100 bytes on disk"):
         check_memory(path, MIN_LIMIT + 1)
     with path.open("r+b") as file:
         file.truncate(10**12)  # takes no space on disk

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Data, Json, Model, Queries, Seed, TrustRecordedPaths
+from .options import Data, Json, MaxMemory, Model, Queries, Seed, TrustRecordedPaths
 from .rendering import Screen, console, show
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def ask(
         str | None, typer.Option("--output", "-o", help="The model file to write.", show_default="MODEL itself")
     ] = None,
     seed: Seed = 0,
+    max_memory: MaxMemory = None,
     json: Json = False,
 ) -> None:
     """Ask which of two objects is better for a query, where the model is least certain, and learn the answers.

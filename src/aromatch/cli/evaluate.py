@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Clicks, Data, Json, Labels, Model, Qrels, Queries, Triplets, TrustRecordedPaths
+from .options import Clicks, Data, Json, Labels, MaxMemory, Model, Qrels, Queries, Triplets, TrustRecordedPaths
 from .rendering import Screen, show
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def evaluate(
         bool, typer.Option("--include-training", help="Include the training queries, which biases the measures.")
     ] = False,
     missing: Annotated[str | None, typer.Option(help="Unknown ids: error or skip.", metavar="NAME")] = None,
+    max_memory: MaxMemory = None,
     json: Json = False,
 ) -> None:
     """Compare a model with the cosine on queries that it was not trained on.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Data, Json, Model, TrustRecordedPaths
+from .options import Data, Json, MaxMemory, Model, TrustRecordedPaths
 from .rendering import Screen, show
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def explain(
     data: Data = None,
     trust_recorded_paths: TrustRecordedPaths = False,
     top: Annotated[int, typer.Option(min=1, help="Number of pairs.")] = 10,
+    max_memory: MaxMemory = None,
     json: Json = False,
 ) -> None:
     """Explain a score by the pairs of terms or features that contribute most to it."""

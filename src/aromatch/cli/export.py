@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Json, Model
+from .options import Json, MaxMemory, Model
 from .rendering import Screen, show
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ def export(
         int | None,
         typer.Option(min=1, help="Number of dimensions of the vectors.", show_default="the exact maps"),
     ] = None,
+    max_memory: MaxMemory = None,
     json: Json = False,
 ) -> None:
     """Write the maps of a model for a vector store, with recipes for FAISS and pgvector.

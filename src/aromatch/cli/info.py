@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .options import Json, Model
+from .options import Json, MaxMemory, Model
 from .rendering import Screen, show, size
 
 if TYPE_CHECKING:
     from ..workflows.info import InfoReport
 
 
-def info(model: Model, json: Json = False) -> None:
+def info(model: Model, max_memory: MaxMemory = None, json: Json = False) -> None:
     """Describe a model file: the model, its training data and its uncertainty."""
     from ..workflows.info import info as run
 

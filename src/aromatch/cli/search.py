@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Data, Json, Model, TrustRecordedPaths
+from .options import Data, Json, MaxMemory, Model, TrustRecordedPaths
 from .rendering import Screen, show
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def search(
     trust_recorded_paths: TrustRecordedPaths = False,
     k: Annotated[int, typer.Option("-k", min=1, help="Number of results.")] = 10,
     compare: Annotated[bool, typer.Option("--compare", help="Show the results of the cosine as well.")] = False,
+    max_memory: MaxMemory = None,
     json: Json = False,
 ) -> None:
     """Search a collection with a model.

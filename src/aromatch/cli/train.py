@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..learners.registry import COMMANDS
-from .options import Clicks, Json, Labels, Missing, Qrels, Queries, Seed, Triplets
+from .options import Clicks, Json, Labels, MaxMemory, Missing, Qrels, Queries, Seed, Triplets
 from .rendering import Screen, show, size
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def train(
     ] = False,
     restart: Annotated[bool, typer.Option("--restart", help="Ignore an existing checkpoint.")] = False,
     checkpoint_seconds: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 30.0,
+    max_memory: MaxMemory = None,
     json: Json = False,
 ) -> None:
     """Train a model of similarity on a collection and write it to a file.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Json, Missing, Seed
+from .options import Json, MaxMemory, Missing, Seed
 from .rendering import Screen, show
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def trial(
     later: Annotated[float, typer.Option(help="Share of the lists, the latest, to compare methods on.")] = 0.3,
     missing: Missing = "error",
     seed: Seed = 0,
+    max_memory: MaxMemory = None,
     json: Json = False,
 ) -> None:
     """Find out from a log whether learning would help a search: ship, don't ship, or not enough evidence.

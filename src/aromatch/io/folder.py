@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -11,10 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .limits import BYTES_OF_ROW, check_memory
+
 # Larger files are logs or dumps, which would outweigh the texts.
 _MAX_SIZE = 2**24
 # A file with a zero byte among its first bytes is binary.
 _PROBED_BYTES = 2**13
+_FILES_BETWEEN_CHECKS = 2**8
 
 NOT_UTF_8 = "files are not UTF-8: invalid bytes are replaced"
 
@@ -33,6 +37,7 @@ def read_folder(folder: Path) -> Folder:
     ids: list[str] = []
     texts: list[str] = []
     left_out: Counter[str] = Counter()
+    n_bytes = n_bytes_on_disk = 0
     for path in _files(folder, left_out):
         with path.open("rb") as file:
             is_large = os.fstat(file.fileno()).st_size > _MAX_SIZE
@@ -54,6 +59,10 @@ def read_folder(folder: Path) -> Folder:
         # File names may contain arbitrary bytes; ids must be valid Unicode.
         ids.append(os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "replace"))
         texts.append(text)
+        n_bytes += sys.getsizeof(text) + BYTES_OF_ROW
+        n_bytes_on_disk += len(content)
+        if len(ids) % _FILES_BETWEEN_CHECKS == 0:
+            check_memory(folder, n_bytes, n_bytes_on_disk)
     left_out = +left_out
     if not ids:
         why = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())

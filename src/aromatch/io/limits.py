@@ -21,9 +21,13 @@ MIN_LIMIT = 2**30
 BYTES_OF_ROW = 256
 
 
-def check_memory(path: str | PathLike[str], n_bytes: int) -> None:
-    """Raise `InsufficientMemoryError` if `n_bytes` of memory are too much for a file or not available."""
-    size = Path(path).stat().st_size
+def check_memory(path: str | PathLike[str], n_bytes: int, size: int | None = None) -> None:
+    """Raise `InsufficientMemoryError` if `n_bytes` of memory are too much for a file or not available.
+
+    `size` is the number of bytes on disk, for a folder of files.
+    """
+    if size is None:
+        size = Path(path).stat().st_size
     limit = max_memory()
     if limit is None:
         limit = max(MIN_LIMIT, MAX_EXPANSION * size)
@@ -32,6 +36,6 @@ def check_memory(path: str | PathLike[str], n_bytes: int) -> None:
     if n_bytes > limit:
         raise InsufficientMemoryError(
             f"{path} would take {n_bytes:,} bytes ({n_bytes / 2**30:.1f} GiB) of memory, expected at most {limit:,} "
-            f"for a file of {size:,} bytes; --max-memory sets another limit"
+            f"for {size:,} bytes on disk; --max-memory sets another limit"
         )
     check_fits_in_memory(n_bytes, f"reading {path}")
