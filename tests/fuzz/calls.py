@@ -11,7 +11,6 @@ import importlib
 import inspect
 import io
 import json
-import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from sklearn.exceptions import NotFittedError
 import aromatch as am
 from aromatch.exceptions import ConcurrentUseError, NumericalError
 from aromatch.learners import LEARNERS
-from tests.fuzz.sandbox import ACCEPTED, REFUSED, GuaranteeError
+from tests.fuzz.sandbox import ACCEPTED, REFUSED, GuaranteeError, enter_empty
 from tests.fuzz.values import evaluate
 
 UNBUILDABLE = "unbuildable"
@@ -97,7 +96,7 @@ _HOSTILE = [
     "object()", "object", "int", "len", "lambda *a, **k: None", "iter([1, 2])", "(x for x in ())", "range(8)", "range(2**40)", "range(10**30)", "memoryview(b'abcd')", "bytearray(8)", "Strange()", "...", "slice(3)", "NotImplemented",
     "pd.DataFrame(Q)", "pd.DataFrame(Q, columns=list('abcd'))", "pd.DataFrame({'a': ['x']})", "pd.Series([1, None])", "pd.Series(['a', 'b'], dtype='category')", "pd.array([1, None])", "pd.DataFrame()",
     "am", "am.DiagonalAROMA", "am.DiagonalAROMA()", "fitted('OASIS')", "fitted('Euclidean')", "fitted('AROW')", "adapter()", "index()", "fingerprint()", "np.random.RandomState(0)", "np.random.default_rng(0)", "np.random.PCG64(0)",
-    "path()", "path('folder').parent", "'/'", "'/dev/null'", "'/nonexistent/x'", "'.'", "'a' * 300", "1.5", "-2", "3", "7", "'auto'", "'zero'", "'identity'", "'float32'", "np.eye(4)", "-np.eye(4)", "np.full((4, 4), 1e308)", "np.full((4, 4), nan)", "np.eye(3)",
+    "path()", "path('folder').parent", "'/proc'", "'/dev/null'", "'/nonexistent/x'", "'.'", "'a' * 300", "1.5", "-2", "3", "7", "'auto'", "'zero'", "'identity'", "'float32'", "np.eye(4)", "-np.eye(4)", "np.full((4, 4), 1e308)", "np.full((4, 4), nan)", "np.eye(3)",
 ]  # fmt: skip
 _SPOILED = [
     "{}[:-1]", "{}[:0]", "{}[::-1]", "{}[None]", "np.asarray({}).T", "np.asarray({}).tolist()", "np.asarray({})[:, :-1]", "np.asarray({})[:, :0]", "np.asarray({}).ravel()", "np.asfortranarray({})", "read_only({})", "unaligned({})",
@@ -341,8 +340,7 @@ def make_calls(number: int, n: int, known: list[Callee]) -> list[CallCase]:
 
 def run_call(case: CallCase, work: Path) -> str:
     """Make a call; return whether its arguments were accepted or refused."""
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir()
+    enter_empty(work)
     usual, tempfile.tempdir = tempfile.tempdir, str(work)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):

@@ -33,7 +33,7 @@ from tests.fuzz.collection import Seeds, run_main
 from tests.fuzz.containers import mutate_model, mutate_npy, mutate_npz
 from tests.fuzz.folders import mutate_folder, unpack_folder
 from tests.fuzz.mutations import mutate_bytes, mutate_json_lines, mutate_text
-from tests.fuzz.sandbox import ACCEPTED, REFUSED, GuaranteeError
+from tests.fuzz.sandbox import ACCEPTED, REFUSED, GuaranteeError, enter_empty
 
 _REFUSALS = (ValueError, TypeError, OSError, AromatchError)
 # `aromatch reproduce --cell` returns 1 if the cell differs from the one in the file.
@@ -79,8 +79,7 @@ def run_case(case: FileCase, base: Path, work: Path) -> str:
     targets = [case.target] if case.target else list(form.targets)
     found = []
     for target in targets:
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir()
+        enter_empty(work)
         file = work / f"file{form.suffix}"
         if case.format == "folder":
             unpack_folder(case.data, file)
@@ -94,6 +93,7 @@ def run_case(case: FileCase, base: Path, work: Path) -> str:
 
 def warm(seeds: Seeds, base: Path, work: Path) -> None:
     """Run a seed of every format in this process: workers inherit what it imports, and every seed must be valid."""
+    usual = Path.cwd()
     for name, form in FORMATS.items():
         found = set()
         for target in form.targets:
@@ -101,6 +101,7 @@ def warm(seeds: Seeds, base: Path, work: Path) -> None:
                 found.add(run_case(FileCase(name, seeds[name][0], target), base, work))
         if ACCEPTED not in found:
             raise RuntimeError(f"the seed of the format {name} is refused")
+    os.chdir(usual)
 
 
 # -- targets ----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import faulthandler
 import os
 import re
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -160,6 +161,14 @@ class Sandbox:
             os.waitpid(self._pid, 0)
             self._connection.close()
             self._pid = None
+
+
+def enter_empty(folder: Path) -> None:
+    """Empty a folder and make it the current one, where a case writes if it names a file without a folder."""
+    os.chdir(folder.parent)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    os.chdir(folder)
 
 
 def describe(error: BaseException) -> Outcome:

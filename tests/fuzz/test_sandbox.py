@@ -63,7 +63,8 @@ def test_a_failure_is_attributed_to_its_case_and_the_next_case_runs(case, kind, 
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_seed_of_each_format_is_accepted_and_mutations_repeat(built, name):
+def test_a_seed_of_each_format_is_accepted_and_mutations_repeat(built, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # and back: cases change the current folder
     seeds, base, work = built
     targets = FORMATS[name].targets
     found = set()
