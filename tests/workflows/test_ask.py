@@ -1,6 +1,8 @@
 """Asking people and programs: what is asked, what is learned, logs that can be replayed, judges that fail."""
 
+import errno
 import json
+import os
 import sys
 from functools import partial
 
@@ -8,13 +10,15 @@ import numpy as np
 import pytest
 
 import aromatch as am
+from aromatch.io import durable
+from aromatch.io.record_log import RecordLog, read_log
 from aromatch.workflows import ask as asking
 from aromatch.workflows.ask import PROGRAM, Question, Shown
 from aromatch.workflows.evaluate import evaluate
 from aromatch.workflows.fitting import LearnerOptions
 from aromatch.workflows.judge import Judge
 from aromatch.workflows.train import TrainOptions, train
-from collections_on_disk import write_folder, write_search
+from collections_on_disk import write_folder, write_jsonl, write_search
 from saved_state import saved_state
 
 ask = partial(asking.ask, trust_recorded_paths=True)
@@ -177,14 +181,171 @@ def test_a_model_without_standard_deviations_asks_where_margins_are_smallest(pla
 
 
 def test_a_log_of_another_model_is_not_replayed(place, tmp_path):
-    log = tmp_path / "log.jsonl"
-    ask(str(place / "diagonal"), lambda _: 1, n=3, log=str(log), output=str(tmp_path / "m"))
-    with pytest.raises(ValueError, match=r"line 1: the session started from a model with 200 triplets, got 203"):
-        replay(str(tmp_path / "m"), str(log), str(tmp_path / "again"))
+    log, start, model = tmp_path / "log.jsonl", str(place / "diagonal"), str(tmp_path / "m")
+    ask(start, lambda _: 1, n=3, log=str(log), output=model)
+    ask(start, lambda _: 1, n=2, log=str(tmp_path / "other.jsonl"), output=str(tmp_path / "other"))
+    with pytest.raises(ValueError, match=r"line 1: the session started from a model with 200 triplets, got 202"):
+        replay(str(tmp_path / "other"), str(log), str(tmp_path / "again"))
     assert not (tmp_path / "again").exists()
     log.write_text('{"session": 200}\n{"query": "nobody", "better": "a", "worse": "b"}\n')
     with pytest.raises(ValueError, match=r"log.jsonl, line 2: unknown id 'nobody'"):
-        replay(str(place / "diagonal"), str(log), str(tmp_path / "again"))
+        replay(start, str(log), str(tmp_path / "again"))
+
+
+# -- sessions that are killed ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(place, tmp_path):
+    """Give a model before and after a session, and the log."""
+    start, model, log = tmp_path / "start", tmp_path / "m", tmp_path / "m.answers.jsonl"
+    for path in (start, model):
+        path.write_bytes((place / "diagonal").read_bytes())
+    assert ask(str(model), lambda _: 1, n=4).n_learned == 4
+    return start, model, log
+
+
+def replayed(start, log):
+    """Return the bytes of the file that a replay of the log writes."""
+    replay(str(start), str(log), f"{log}.model")
+    return (log.parent / f"{log.name}.model").read_bytes()
+
+
+def test_answers_that_the_model_did_not_learn_before_a_kill_are_learned_by_the_next_session(asked):
+    start, model, log = asked
+    model.write_bytes(start.read_bytes())  # as if killed before the save
+    report = ask(str(model), lambda _: 2, n=2)
+    assert report.n_learned == 2
+    assert report.notes == [f"learned 4 answers of {log} that the model did not contain"]
+    assert am.load(model).metadata["n_answers"] == 6
+    assert am.load(model).model.n_triplets_seen_ == 206
+    assert model.read_bytes() == replayed(start, log)
+    assert ask(str(model), lambda _: 0, n=1).notes == []
+
+
+def test_a_replay_learns_what_the_model_does_not_contain(asked, tmp_path):
+    start, model, log = asked
+    before = model.read_bytes()
+    assert replay(str(model), str(log), str(tmp_path / "again")).n_learned == 0
+    assert (tmp_path / "again").read_bytes() == before
+    ask(str(model), lambda _: 1, n=3)
+    assert replay(str(tmp_path / "again"), str(log), str(tmp_path / "again")).n_learned == 3
+    assert (tmp_path / "again").read_bytes() == model.read_bytes() == replayed(start, log)
+
+
+def test_a_log_cut_at_any_byte_of_its_last_record_keeps_the_earlier_ones(asked):
+    start, model, log = asked
+    whole = log.read_bytes()
+    n_before = whole[:-1].rindex(b"\n") + 1
+    models = {n: replayed_prefix(start, log, whole[:size]) for n, size in ((3, n_before), (4, len(whole)))}
+    for size in range(n_before, len(whole) + 1):
+        n_torn = size - n_before if size < len(whole) - 1 else 0  # the line end is not needed
+        log.write_bytes(whole[:size])
+        content = read_log(log)
+        n_answers = 4 if size >= len(whole) - 1 else 3
+        assert (len(content.records), content.n_torn) == (1 + n_answers, n_torn)
+        with RecordLog(log) as opened:
+            assert opened.n_torn == n_torn
+            opened.append({"n": 1})
+        assert log.read_bytes() == (whole if n_answers == 4 else whole[:n_before]) + b'{"n": 1}\n'
+        if size in (n_before, n_before + 1, len(whole) - 2, len(whole) - 1, len(whole)):
+            log.write_bytes(whole[:size])
+            assert replayed(start, log) == models[n_answers]
+            model.write_bytes(start.read_bytes())
+            report = ask(str(model), lambda _: 2, n=1)
+            dropped = [f"dropped the last record of {log}, which was cut off after {n_torn} bytes"]
+            assert report.notes[:-1] == (dropped if n_torn else [])
+            assert model.read_bytes() == replayed(start, log)
+
+
+def replayed_prefix(start, log, content):
+    log.write_bytes(content)
+    return replayed(start, log)
+
+
+@pytest.mark.parametrize("torn", [b"\0" * 100, b'{"query": "\0\0\0"}\n', b'{"query": "caf\xc3'], ids=repr)
+def test_lost_blocks_and_half_characters_at_the_end_of_a_log_are_torn_records(asked, torn):
+    start, model, log = asked
+    with log.open("ab") as file:
+        file.write(torn)
+    report = ask(str(model), lambda _: 1, n=1)
+    assert report.notes == [f"dropped the last record of {log}, which was cut off after {len(torn)} bytes"]
+    assert model.read_bytes() == replayed(start, log)
+
+
+@pytest.mark.parametrize("line", [b"{]\n", b'{"query": "caf\xc3"}\n', b"[1]\n"], ids=repr)
+def test_a_broken_line_that_no_crash_leaves_is_an_error_that_names_it(asked, line):
+    _, model, log = asked
+    before = log.read_bytes()
+    for content in (before + line, before + line + b'{"session": 204}\n'):
+        log.write_bytes(content)
+        with pytest.raises(ValueError, match=r"answers.jsonl, line 6 "):
+            ask(str(model), lambda _: 1, n=1)
+        assert log.read_bytes() == content
+
+
+def test_a_log_that_was_edited_is_refused(asked):
+    start, model, log = asked
+    records = lines(log)
+    write_jsonl(log, [*records[:2], *records[3:]])
+    with pytest.raises(ValueError, match="its first 4 answers are not those that the model contains"):
+        ask(str(model), lambda _: 1, n=1)
+    replayed(start, log)  # a model that contains none of them can learn the rest
+
+
+def test_two_people_with_logs_of_their_own_teach_one_model(place, tmp_path):
+    path = tmp_path / "m"
+    path.write_bytes((place / "diagonal").read_bytes())
+    logs = [str(tmp_path / f"{name}.jsonl") for name in ("ann", "bob", "ann")]
+    reports = [ask(str(path), lambda _: 1, n=2, log=log) for log in logs]
+    assert am.load(path).metadata["n_answers"] == 6
+    assert [len(report.notes) for report in reports] == [0, 0, 1]
+    assert "a log can be replayed on the model that it started from" in reports[2].notes[0]
+
+
+def test_one_process_at_a_time_asks_for_a_log(asked):
+    _, model, log = asked
+    before = log.read_bytes()
+    with RecordLog(log), pytest.raises(BlockingIOError, match=r"answers\.jsonl is in use"):
+        ask(str(model), lambda _: 1, n=1)
+    assert log.read_bytes() == before
+    ask(str(model), lambda _: 1, n=1)
+
+
+def test_an_answer_that_cannot_be_written_is_not_learned(asked, monkeypatch):
+    start, model, log = asked
+    before, n_written = log.read_bytes(), 0
+
+    def write(descriptor, data):
+        nonlocal n_written
+        n_written += 1
+        if n_written == 2:  # half of the answer after the record of the session
+            os.write(descriptor, data[:7])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return os.write(descriptor, data)
+
+    monkeypatch.setattr(durable.system, "write", write)
+    with pytest.raises(OSError, match="No space left"):
+        ask(str(model), lambda _: 1, n=3)
+    monkeypatch.undo()
+    assert len(log.read_bytes().splitlines()) == len(before.splitlines()) + 1
+    assert model.read_bytes() == replayed(start, log)
+
+
+def test_an_answer_is_on_disk_before_the_next_question(asked, monkeypatch):
+    _, model, log = asked
+    synced = {}
+
+    def sync(descriptor):
+        synced[os.fstat(descriptor).st_ino] = os.fstat(descriptor).st_size
+
+    def answer(question):
+        assert synced[log.stat().st_ino] == log.stat().st_size
+        assert len(lines(log)) == 6 + question.number - 1
+        return 1
+
+    monkeypatch.setattr(durable.system, "sync", sync)
+    assert ask(str(model), answer, n=3).n_learned == 3
 
 
 def test_queries_of_their_own_are_asked_about(tmp_path):

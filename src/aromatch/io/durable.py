@@ -154,17 +154,19 @@ def write_text(path: str | PathLike[str], text: str) -> None:
         file.write(text)
 
 
-def lock(descriptor: int) -> bool:
-    """Lock an open file until it is closed; return False if it is locked already.
+def lock(descriptor: int) -> bool | None:
+    """Lock an open file until it is closed.
 
-    Raises OSError if the file system has no locks.
+    Returns False if it is locked already, None if the system or the file system has no locks.
     """
     if not _IS_POSIX:
-        raise OSError(errno.ENOTSUP, "this system has no file locks")
+        return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError:
+        return None
     return True
 
 
@@ -222,11 +224,8 @@ def _open_temporary(folder: str, mode: int) -> tuple[int, str]:
     while True:
         path = os.path.join(folder, f".aromatch-{_HOST}-{secrets.token_hex(8)}.tmp")
         descriptor = system.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
-        try:
-            is_own = lock(descriptor) and os.path.exists(path)
-        except OSError:  # without locks nobody removes it
-            is_own = True
-        if is_own:
+        # Without locks nobody removes it.
+        if lock(descriptor) is not False and os.path.exists(path):
             _remove_stale(folder, os.fstat(descriptor).st_mtime)
             return descriptor, path
         os.close(descriptor)  # another writer took it for stale before it was locked

@@ -17,7 +17,7 @@ from .limits import check_memory
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 # Maximum number of characters in a line and in a csv cell.
-_MAX_LENGTH = 2**26
+MAX_LENGTH = 2**26
 # Lines of this length are checked before they are parsed: JSON takes up to this many bytes for a character.
 _LONG, _BYTES_OF_JSON = 2**20, 32
 
@@ -75,10 +75,10 @@ def lines_of(path: Path) -> Iterator[str]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         number = 0
         try:
-            while line := file.readline(_MAX_LENGTH):
+            while line := file.readline(MAX_LENGTH):
                 number += 1
-                if len(line) == _MAX_LENGTH:
-                    raise ValueError(f"{path}, line {number} has {_MAX_LENGTH:,} characters or more, expected fewer")
+                if len(line) == MAX_LENGTH:
+                    raise ValueError(f"{path}, line {number} has {MAX_LENGTH:,} characters or more, expected fewer")
                 yield line
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
@@ -87,18 +87,22 @@ def lines_of(path: Path) -> Iterator[str]:
 
 def _of_jsonl(path: Path) -> Iterator[Record]:
     for number, line in enumerate(lines_of(path), start=1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        if len(line) > _LONG:
-            check_memory(path, len(line) * _BYTES_OF_JSON)
-        try:
-            values = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{where} is not JSON: {error}") from None
-        if not isinstance(values, dict):
-            raise ValueError(f"{where} must be a JSON object, got {line.strip()[:40]!r}")
-        yield Record(where, values)
+        if line.strip():
+            yield json_record(line, path, number)
+
+
+def json_record(line: str, path: str | PathLike[str], number: int) -> Record:
+    """Return the record in a line of a jsonl file."""
+    where = f"{path}, line {number}"
+    if len(line) > _LONG:
+        check_memory(path, len(line) * _BYTES_OF_JSON)
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{where} is not JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{where} must be a JSON object, got {line.strip()[:40]!r}")
+    return Record(where, values)
 
 
 def _of_csv(
@@ -107,7 +111,7 @@ def _of_csv(
     is_header: Callable[[Sequence[str]], bool],
     unnamed: Callable[[int], Sequence[str]],
 ) -> Iterator[Record]:
-    usual = csv.field_size_limit(_MAX_LENGTH)
+    usual = csv.field_size_limit(MAX_LENGTH)
     try:
         reader = csv.reader(lines_of(path), delimiter=separator, strict=True)
         names: list[str] | None = None

@@ -1,16 +1,24 @@
 """Ask people or a program for comparisons, and learn the answers.
 
 Candidates are pairs of objects near the top of a query's ranking; `suggest_comparisons` selects the one with the
-smallest margin relative to its standard deviation (docs/studies.md compares selection rules). Every answer is appended
-to a log before it is learned. The log is a triplet file for `train`; replayed on the initial model it gives a
-bit-identical model.
+smallest margin relative to its standard deviation (docs/studies.md compares selection rules).
+
+The log decides. An answer counts once its record is on disk, and it is there before it is learned and before the next
+question. A model file records how many answers of a log it contains (``"answers"`` in its metadata: by the hash of the
+first record, their number and their hash), and `ask` and `replay` first learn those that it does not contain. So the
+model is the one that the first session started from, with all answers learned in order, however often sessions were
+interrupted or killed, and `replay` of the log on that first model writes a bit-identical file. A record that a crash
+cut off was never acknowledged and is dropped. If a model learns in other ways between the sessions of a log, for
+example from another log, it still learns every answer once, but `replay` refuses the log and `ask` adds a note.
+
+The log is a triplet file for `train`. One process at a time appends to it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -24,7 +32,8 @@ from .._utils.checks import check_integer
 from .._utils.nearest import top_k
 from .._utils.rows import Matrix
 from ..io.items import Items, read_items
-from ..io.records import Record, records
+from ..io.record_log import RecordLog, read_log
+from ..io.records import Record
 from ..learners import DiagonalAROMA
 from ..learners.registry import COMMANDS
 from ..search import suggest_comparisons
@@ -71,6 +80,7 @@ class AskReport:
     log: str
     n_asked: int
     n_learned: int
+    """Answers in this session, without those of earlier ones in the log."""
     n_skipped: int
     n_mispredicted: int
     """Answers that the model had predicted wrongly."""
@@ -90,6 +100,8 @@ class _Session:
     """A model with the rows to ask about."""
 
     n_learned = 0
+    n_contained = 0
+    """Answers of the log that the model contains: the first ones."""
 
     def __init__(self, path: str, data: str | None, queries: str | None, trust_recorded_paths: bool) -> None:
         self.trained = read_bundle(path)
@@ -162,11 +174,45 @@ class _Session:
         """Learn an answer; return whether the model had predicted it wrongly."""
         result = self.model.learn_one(self.Q[[query]], self.P[[better]], self.P[[worse]])
         self.n_learned += 1
+        self.n_contained += 1
         return bool(result.margin <= 0)
 
-    def save(self, path: str) -> None:
+    def count_contained(self, log: str, records: list[Record]) -> str | None:
+        """Find out how many answers of a log the model contains; return why the log cannot be replayed, if so."""
+        n, digest = self.trained.metadata.get("answers", {}).get(_digest(records[:1]), (0, _digest([])))
+        answers = _answers(records)
+        if len(answers) < n or _digest(answers[:n]) != digest:
+            raise ValueError(
+                f"{log} was changed: its first {n} answers are not those that the model contains; restore it, or "
+                "replay it on the model that it started from"
+            )
+        self.n_contained = n
+        expected = self.model.n_triplets_seen_ - n
+        for one in records:
+            if "session" in one.values and one.values["session"] != expected:
+                return (
+                    f"{one.where}: the session started from a model with {one.values['session']} triplets, got "
+                    f"{expected}; a log can be replayed on the model that it started from"
+                )
+            expected += _is_answer(one)
+        return None
+
+    def learn_rest(self, records: list[Record]) -> tuple[int, int]:
+        """Learn the answers that the model does not contain; return the number mispredicted, and the number skipped."""
+        n_mispredicted = n_skipped = 0
+        for one in _rest(records, self.n_contained):
+            if _is_answer(one):
+                n_mispredicted += self.learn(*self.rows(one))
+            else:
+                n_skipped += "skipped" in one.values
+        return n_mispredicted, n_skipped
+
+    def save(self, path: str, records: list[Record]) -> None:
         metadata = self.trained.metadata
         metadata["n_answers"] = int(metadata.get("n_answers", 0)) + self.n_learned
+        if self.n_contained:
+            progress = [self.n_contained, _digest(_answers(records)[: self.n_contained])]
+            metadata["answers"] = {**metadata.get("answers", {}), _digest(records[:1]): progress}
         self.trained.save(path)
 
 
@@ -226,15 +272,20 @@ def ask(
     check_integer(seed, "--seed", at_least=0)
     session, target = _Session(path, data, queries, trust_recorded_paths), output or path
     log = log or f"{path}.answers.jsonl"
-    answered = [one for one in _lines(log) if _is_answer(one)] if os.path.exists(log) else []
-    of_people = [one for one in answered if one.values.get("by") == PERSON]
-    asked = {session.rows(one) for one in answered}
-    n_asked = n_skipped = n_mispredicted = n_compared = n_disagreed = 0
-    with threadpool_limits(1), open(log, "a", encoding="utf-8") as file:
+    _check_log(log)
+    n_asked = n_learned = n_skipped = n_mispredicted = n_compared = n_disagreed = 0
+    with threadpool_limits(1), RecordLog(log) as file:
+        answered = _answers(file.records)
+        of_people = [one for one in answered if one.values.get("by") == PERSON]
+        asked = {session.rows(one) for one in answered}
+        problem = session.count_contained(log, file.records)
+        session.learn_rest(file.records)
+        session.notes += [*_torn(log, file.n_torn), *([] if problem is None else [problem])]
+        if session.n_learned:
+            session.notes.append(f"learned {session.n_learned} answers of {log} that the model did not contain")
 
         def write(**values: Any) -> None:
-            file.write(json.dumps({**values, "time": time()}, ensure_ascii=False) + "\n")
-            file.flush()
+            file.append({**values, "time": time()})
 
         write(session=session.model.n_triplets_seen_, model=path, seed=seed, by=by)
         try:
@@ -263,14 +314,15 @@ def ask(
                 ids = {"better": session.objects.ids[better], "worse": session.objects.ids[worse]}
                 write(query=question.query.id, **ids, by=by)
                 n_mispredicted += session.learn(query, better, worse)
+                n_learned += 1
         except EOFError:
             pass
         finally:
             if session.n_learned:
-                session.save(target)
+                session.save(target, file.records)
     if by == PROGRAM and not of_people:
         session.notes.append(f"{log} has no answers of people to compare the program with")
-    counts = n_asked, session.n_learned, n_skipped, n_mispredicted, n_compared, n_disagreed
+    counts = n_asked, n_learned, n_skipped, n_mispredicted, n_compared, n_disagreed
     return AskReport(target if session.n_learned else path, log, *counts, seed, session.notes)
 
 
@@ -283,33 +335,47 @@ def replay(
     queries: str | None = None,
     trust_recorded_paths: bool = False,
 ) -> AskReport:
-    """Learn the answers of a log on the model that it started from; the parameters are those of `ask`."""
+    """Learn the answers of a log on the model that it started from, or the rest on one that contains the first.
+
+    The parameters are those of `ask`.
+    """
     if not Path(log).is_file():
         raise FileNotFoundError(f"{log} does not exist, expected the log of `aromatch ask`")
-    session = _Session(path, data, queries, trust_recorded_paths)
-    n_mispredicted = n_skipped = 0
+    _check_log(log)
+    session, content = _Session(path, data, queries, trust_recorded_paths), read_log(log)
+    session.notes += _torn(log, content.n_torn)
     with threadpool_limits(1):
-        for one in _lines(log):
-            if "session" in one.values:
-                seen, expected = one.values["session"], session.model.n_triplets_seen_
-                if seen != expected:
-                    raise ValueError(
-                        f"{one.where}: the session started from a model with {seen} triplets, got {expected}; "
-                        "replay the log on the model that it started from"
-                    )
-            elif _is_answer(one):
-                n_mispredicted += session.learn(*session.rows(one))
-            else:
-                n_skipped += 1
-        session.save(output)
+        if (problem := session.count_contained(log, content.records)) is not None:
+            raise ValueError(problem)
+        n_mispredicted, n_skipped = session.learn_rest(content.records)
+        session.save(output, content.records)
     n = session.n_learned
     return AskReport(output, log, n + n_skipped, n, n_skipped, n_mispredicted, 0, 0, 0, session.notes)
 
 
-def _lines(log: str) -> Iterator[Record]:
+def _check_log(log: str) -> None:
     if Path(log).suffix.lower() != ".jsonl":
         raise ValueError(f"{log} must be a file .jsonl")
-    return records(log, is_header=lambda row: False, unnamed=lambda n: [])
+
+
+def _torn(log: str, n_bytes: int) -> list[str]:
+    return [f"dropped the last record of {log}, which was cut off after {n_bytes} bytes"] if n_bytes else []
+
+
+def _digest(records: list[Record]) -> str:
+    """Return a hash of the values of records."""
+    values = json.dumps([one.values for one in records], sort_keys=True)
+    return hashlib.sha256(values.encode()).hexdigest()[:16]
+
+
+def _answers(records: list[Record]) -> list[Record]:
+    return [one for one in records if _is_answer(one)]
+
+
+def _rest(records: list[Record], n: int) -> list[Record]:
+    """Return the records after the first n answers."""
+    at = [0, *(at for at, one in enumerate(records, start=1) if _is_answer(one))]
+    return records[at[n] :]
 
 
 def _is_answer(one: Record) -> bool:

@@ -134,7 +134,14 @@ def _check_metadata(metadata: Any) -> None:
             if key.startswith("n_") or key == "seed"
             else isinstance(value, dict) and all(isinstance(path, str) for path in value.values())
             if key == "files"
+            else isinstance(value, dict) and all(_is_progress(one) for one in value.values())
+            if key == "answers"
             else True
         )
         if not is_valid:
             raise ValueError(f"invalid metadata: {key} is {value!r:.40}")
+
+
+def _is_progress(one: Any) -> bool:
+    """Return whether an entry is the number and the hash of the answers of a log."""
+    return isinstance(one, list) and len(one) == 2 and type(one[0]) is int and one[0] >= 0 and isinstance(one[1], str)
