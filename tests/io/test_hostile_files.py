@@ -11,6 +11,7 @@ from scipy import sparse
 
 from aromatch._utils.checks import machine_memory, set_max_memory
 from aromatch.exceptions import InsufficientMemoryError
+from aromatch.io.arrays import read_npy
 from aromatch.io.items import read_items
 from aromatch.io.limits import MAX_EXPANSION, MIN_LIMIT, check_memory
 from aromatch.triplets import from_qrels
@@ -118,6 +119,21 @@ def test_an_array_with_a_broken_header_is_refused_by_name(tmp_path, header, name
         read_items(path)
 
 
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("point", [0x7FFFFFFF, 0x110000, 0xD800])
+def test_text_in_an_array_that_is_not_unicode_is_refused(tmp_path, order, point):
+    ids = np.array(["a", "b"], dtype=f"{order}U2")
+    np.savez(tmp_path / "x.npz", X=np.eye(2), ids=ids)
+    assert read_items(tmp_path / "x.npz").ids == ["a", "b"]
+    ids.view(f"{order}u4")[1] = point
+    np.savez(tmp_path / "x.npz", X=np.eye(2), ids=ids)
+    with pytest.raises(ValueError, match="not valid Unicode"):
+        read_items(tmp_path / "x.npz")
+    np.save(tmp_path / "y.npy", ids)
+    with pytest.raises(ValueError, match="not valid Unicode"):
+        read_npy(tmp_path / "y.npy")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
@@ -203,6 +219,7 @@ def test_the_limit_is_what_the_file_and_the_machine_justify_unless_the_user_sets
 READER = """
 import json, resource, sys
 from aromatch._utils.checks import set_max_memory
+from aromatch.io.arrays import read_npy
 from aromatch.io.items import read_items
 set_max_memory(int(sys.argv[2]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -98,7 +99,16 @@ def read_npy(path: Path) -> NDArray[Any]:
         if header.n_bytes == 0:  # nothing to map
             return np.empty(header.shape, header.dtype)
         order: Literal["F", "C"] = "F" if header.is_fortran else "C"
-        return np.memmap(file, header.dtype, "r", file.tell(), header.shape, order)
+        return _with_valid_text(np.memmap(file, header.dtype, "r", file.tell(), header.shape, order))
+
+
+def _with_valid_text(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array; raise a ValueError for text that is not Unicode, of which NumPy would make broken strings."""
+    if array.dtype.kind == "U" and array.nbytes:
+        points = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        if points.max() > sys.maxunicode or ((points >= 0xD800) & (points < 0xE000)).any():
+            raise ValueError("a text in it is not valid Unicode")
+    return array
 
 
 def read_npz(path: Path) -> tuple[Matrix, Any, Any]:
@@ -110,7 +120,7 @@ def read_npz(path: Path) -> tuple[Matrix, Any, Any]:
         def read(name: str) -> NDArray[Any]:
             check_memory(path, headers[name].n_bytes)
             with file.open(members[name]) as member:
-                return np.asarray(npy_format.read_array(member, allow_pickle=False))
+                return _with_valid_text(np.asarray(npy_format.read_array(member, allow_pickle=False)))
 
         if "format" in headers and headers["format"].shape == ():
             return _sparse_matrix(path, headers, read), None, None
