@@ -183,7 +183,7 @@ def test_the_files_of_a_folder_are_counted_against_the_limit_while_they_are_read
 
 
 def test_a_line_without_an_end_is_not_read_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr("aromatch.io.records._MAX_LENGTH", 1000)
+    monkeypatch.setattr("aromatch.io.records.MAX_LENGTH", 1000)
     for name in ("x.csv", "x.jsonl"):
         (tmp_path / name).write_text("1" * 5000)
         with pytest.raises(ValueError, match=f"{name}, line 1 has 1,000 characters or more"):
