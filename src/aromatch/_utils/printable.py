@@ -6,6 +6,7 @@ both show these characters escaped. The linter refuses other ways.
 """
 
 import json
+import os
 import re
 import sys
 from typing import Any
@@ -22,6 +23,15 @@ def printable(text: str) -> str:
     red\x1b[31m, café, 日本, 👩‍🔬
     """
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def as_unicode(name: str) -> str:
+    r"""Return the name of a file as valid Unicode: it may contain bytes that cannot be decoded.
+
+    >>> as_unicode("caf\udce9")
+    'caf�'
+    """
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def json_lines(value: Any) -> list[str]:

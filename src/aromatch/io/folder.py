@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._utils.printable import as_unicode
 from .limits import BYTES_OF_ROW, check_memory
 
 # Larger files are logs or dumps, which would outweigh the texts.
@@ -56,8 +57,7 @@ def read_folder(folder: Path) -> Folder:
         if not any(letter.isalnum() for letter in text):
             left_out["empty files left out"] += 1
             continue
-        # File names may contain arbitrary bytes; ids must be valid Unicode.
-        ids.append(os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "replace"))
+        ids.append(as_unicode(path.relative_to(folder).as_posix()))
         texts.append(text)
         n_bytes += sys.getsizeof(text) + BYTES_OF_ROW
         n_bytes_on_disk += len(content)

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils.extmath import row_norms
 from threadpoolctl import threadpool_limits
 
+from .._utils.printable import as_unicode
 from .._utils.rows import Matrix
 from ..exceptions import NoImprovementError
 from ..triplets import from_labels
@@ -205,9 +206,9 @@ def _metadata(options: TrainOptions, data: Supervised, n_queries: int, n_held_ou
         "learner": options.learner.learner,
         "settings": options.learner.to_dict(),
         "seed": options.seed,
-        "data": options.data,
-        "queries": options.queries,
-        "files": {kind: path for kind, path in options.files.items() if path is not None},
+        "data": as_unicode(options.data),
+        "queries": None if options.queries is None else as_unicode(options.queries),
+        "files": {kind: as_unicode(path) for kind, path in options.files.items() if path is not None},
         "missing": options.missing,
         "what": data.objects.what,
         "n_objects": len(data.objects),

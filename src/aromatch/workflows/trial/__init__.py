@@ -12,6 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..._utils.checks import check_choice, check_integer, check_number
+from ..._utils.printable import as_unicode
 from ..._utils.progress import progress_bar
 from ...io.durable import write_text
 from ...io.items import Items, read_items
@@ -257,10 +258,10 @@ def _write(report: TrialReport, folder: str, models: dict[str, Any], preparation
     if report.verdict.decision == SHIP:
         assert report.verdict.method is not None
         metadata = {
-            "data": report.data,
+            "data": as_unicode(report.data),
             "n_objects": report.n_objects,
             "supervision": f"{report.n_training_lists:,} lists of {report.kind}",
-            "files": {report.kind: report.log},
+            "files": {report.kind: as_unicode(report.log)},
             "n_queries": report.n_training_lists,
             "n_held_out": report.n_queries,
             "made_by": "aromatch trial",
