@@ -12,6 +12,7 @@ import pytest
 from scipy import sparse
 
 from aromatch.evaluation import evaluate_retrieval
+from aromatch.exceptions import DataFileError
 from aromatch.learners import OASIS, FactoredAROMA
 from aromatch.paper.figures import draw
 from aromatch.paper.methods import compute, sample_triplets
@@ -219,6 +220,15 @@ def test_the_page_has_every_method_and_every_claim(raw):
 
 def test_reading_results_that_are_not_there_says_what_writes_them(tmp_path):
     with pytest.raises(FileNotFoundError, match="aromatch reproduce fig4"):
+        read_results(tmp_path, "fig4")
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b"[" * 100_000, b'{"spec": {}, "cells": [1]}', None])
+def test_results_that_are_damaged_are_refused_by_name(raw, tmp_path, content):
+    (tmp_path / "results").mkdir()
+    changed = json.dumps({**raw, "cells": [{**raw["cells"][0], "cell": "none"}]}).encode()
+    (tmp_path / "results" / "fig4.json").write_bytes(changed if content is None else content)
+    with pytest.raises(DataFileError, match=r"fig4\.json"):
         read_results(tmp_path, "fig4")
 
 

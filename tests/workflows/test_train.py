@@ -298,6 +298,15 @@ def test_a_checkpoint_of_other_settings_or_data_is_refused_until_it_is_given_up(
     assert os.listdir(tmp_path) == ["m"]
 
 
+def test_a_checkpoint_that_is_another_model_is_refused_by_name(folder, tmp_path):
+    am.Cosine().fit(np.eye(2)).save(tmp_path / "m.checkpoint")
+    with pytest.raises(ValueError, match=r"m\.checkpoint is of a training with other options or data"):
+        trained(folder, tmp_path / "m")
+    am.Adapter(np.eye(2)).save(tmp_path / "m.checkpoint")
+    with pytest.raises(ModelFileError, match=r"m\.checkpoint contains an adapter"):
+        trained(folder, tmp_path / "m")
+
+
 def test_a_checkpoint_that_was_cut_is_refused_by_name(monkeypatch, folder, tmp_path):
     interrupted(monkeypatch, folder, tmp_path / "m")
     checkpoint = tmp_path / "m.checkpoint"

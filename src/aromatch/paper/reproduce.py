@@ -11,10 +11,11 @@ from joblib import cpu_count
 
 from .._utils.checks import check_integer
 from .._utils.plots import check_can_plot
+from ..exceptions import DataFileError
 from ..io.durable import write_text
 from .figures import draw
 from .page import make_page
-from .run import run_cell, run_figure
+from .run import read_json, run_cell, run_figure
 from .spec import FIGURES, Cell, read_spec
 from .synthetic import claim_on_covariances
 from .table import Results
@@ -99,7 +100,11 @@ def read_results(folder: str | os.PathLike[str], figure: str) -> Results:
     path = Path(folder) / _FILES / f"{figure}.json"
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; `aromatch reproduce {figure}` writes it")
-    return Results(json.loads(path.read_text()))
+    raw = read_json(path)
+    try:
+        return Results(raw)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise DataFileError(f"{path} must contain the results of {figure}: {type(error).__name__} {error}") from error
 
 
 def _command(figures: tuple[str, ...], folder: str | os.PathLike[str], quick: bool, seed: int | None) -> str:

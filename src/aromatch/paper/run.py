@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from .._utils.progress import progress_bar
+from ..exceptions import DataFileError
 from ..io.durable import write_text
 from .methods import compute
 from .spec import Cell, Spec
@@ -106,6 +107,17 @@ def run_cell(spec: Spec, cell: Cell, folder: Path) -> Result:
     }
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a file of results."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise DataFileError(f"{path} is not JSON: {error}; remove it to compute it again") from error
+    if not isinstance(found, dict):
+        raise DataFileError(f"{path} must be a JSON object; remove it to compute it again")
+    return found
+
+
 def precision_at_10(spec: Spec, result: Result) -> float:
     """Return the final precision at 10 of a cell."""
     found: float = result["found"]["precision"][-1][spec.ks.index(10)]
@@ -121,7 +133,7 @@ def _run_cells(
     for cell in cells:
         path = folder / "cells" / f"{_digest(spec, cell)}.json"
         if path.exists():
-            results[cell.name] = json.loads(path.read_text())
+            results[cell.name] = read_json(path)
         else:
             missing.append((spec, cell, folder, path))
     missing.sort(key=lambda work: -_expected_seconds(spec, work[1]))

@@ -20,9 +20,8 @@ from .._utils.chunks import timed_chunks
 from .._utils.printable import print_lines
 from .._utils.progress import progress_bar
 from .._utils.rows import Matrix
-from ..io.loading import load
 from ..learners.registry import COMMANDS
-from .bundle import TrainedModel
+from .bundle import TrainedModel, read_bundle
 from .supervision import Rows
 
 AUTO = "auto"
@@ -196,7 +195,7 @@ class Checkpoint:
         """Return the model of an earlier run of the same training; None if there is none."""
         if not os.path.exists(self.path):
             return None
-        found = load(self.path)
+        found = read_bundle(self.path)
         if found.metadata.get("digest") != self._digest:
             raise ValueError(f"{self.path} is of a training with other options or data; --restart replaces it")
         self.resumed_from = int(found.model.n_triplets_seen_)
