@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from aromatch import __version__
 from aromatch._utils.checks import max_memory
 from aromatch.cli import app, main
 from aromatch.datasets import LabelledTexts
+from aromatch.exceptions import ConcurrentUseError, NumericalError
 from aromatch.workflows import demo
 from collections_on_disk import write_folder
 from simulated_logs import write_log
@@ -137,6 +139,8 @@ def test_the_demo_prints_json_and_nothing_else(small_library, run):
         (FileNotFoundError("no source on disk"), "aromatch: no source on disk"),
         (MemoryError(), "aromatch: MemoryError"),
         (ImportError("pip install 'aromatch[plot]'"), "aromatch: pip install 'aromatch[plot]'"),
+        (NumericalError("W overflows"), "aromatch: W overflows"),
+        (ConcurrentUseError("in use"), "aromatch: in use"),
     ],
 )
 def test_what_goes_wrong_is_said_in_one_line_with_exit_code_2(monkeypatch, run, error, line):
@@ -162,6 +166,17 @@ def test_a_reader_that_hangs_up_is_no_error_message(monkeypatch, run):
     code, out, err = run("demo")
     sys.stdout = stdout
     assert (code, out, err) == (1, "", "")
+
+
+def test_a_warning_is_one_line(monkeypatch, run):
+    def load(**_):
+        warnings.warn("a\x1b[31m\nwarning", UserWarning, stacklevel=1)
+        raise ValueError("an error")
+
+    monkeypatch.setattr(demo, "load_stdlib", load)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert run("demo") == (2, "", "aromatch: warning: a\\x1b[31m warning\naromatch: an error\n")
 
 
 @pytest.mark.parametrize(
@@ -319,6 +334,45 @@ def test_bad_input_is_one_line_with_exit_code_2_and_nothing_is_written(notes, ru
     assert says.format(**places) in err
     assert err.count("\n") == 1
     assert sorted(path.name for path in notes.iterdir()) == before
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["info", "{model}"], ["info", "{model}", "--json"], ["info", "no"]])
+def test_a_closed_pipe_ends_a_command_quietly(notes, arguments):
+    command = [sys.executable, "-m", "aromatch", *(part.format(model=notes / "diagonal") for part in arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        error = process.stderr.read()
+    assert (process.returncode, error.count("\n")) == ((2, 1) if "no" in arguments else (1, 0))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stderr.close()
+        process.stdout.read()
+    assert process.returncode == (2 if "no" in arguments else 0)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
+def test_a_full_disk_is_an_error_in_one_line_with_exit_code_2(notes):
+    for arguments in (["info", str(notes / "diagonal")], ["info", str(notes / "diagonal"), "--json"], ["--help"]):
+        command = [sys.executable, "-m", "aromatch", *arguments]
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+            assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+            assert "No space left" in done.stderr
+            assert subprocess.run([*command, "--none"], stdout=full, stderr=full).returncode == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
+def test_standard_streams_may_be_closed(notes, tmp_path):
+    model, data = str(notes / "diagonal"), str(notes / "notes")
+    commands = {
+        f"ask {model} -d {data} --log {tmp_path}/l.jsonl <&-": 0,
+        f"info {model} >&-": 0,
+        f"info {model} >&- 2>&-": 0,
+        f"info {tmp_path}/none 2>&-": 2,
+    }
+    for command, code in commands.items():
+        done = subprocess.run(["sh", "-c", f"{sys.executable} -m aromatch {command}"], capture_output=True, text=True)
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False), command
+        assert not done.stdout or code == 0
 
 
 def test_a_model_without_improvement_is_not_written_and_the_exit_code_is_3(run, tmp_path):

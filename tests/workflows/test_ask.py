@@ -383,6 +383,16 @@ def test_a_judge_answers_in_place_of_a_person_and_learns_the_same(place, tmp_pat
     np.testing.assert_array_equal(am.load(paths[0]).model.W_, am.load(paths[1]).model.W_)
 
 
+@pytest.mark.parametrize("line", ["", "[" * 100_000, '{"a":' + "[" * 100_000])
+def test_a_judge_may_take_any_time_and_its_line_is_checked(tmp_path, line):
+    (tmp_path / "judge.py").write_text(f"input(); print({line!r} or 3)")
+    with (
+        Judge(f"{sys.executable} {tmp_path}/judge.py", timeout=1e308) as program,
+        pytest.raises(ValueError, match="must be 1, 2 or 0"),
+    ):
+        program(Question(Shown("q", None), Shown("a", None), Shown("b", None), 1))
+
+
 def test_disagreements_of_a_judge_with_people_are_counted_and_not_learned(place, tmp_path):
     log = str(tmp_path / "log.jsonl")
     people = ask(str(place / "diagonal"), lambda _: 1, n=12, log=log, output=str(tmp_path / "p"))

@@ -90,7 +90,7 @@ def ask_person(n: int) -> Answerer:
         terminal.print(Columns([panel(shown, title, half, "cyan") for title, shown in sides], padding=(0, 1)))
         while True:
             terminal.print("[1] [2], [0] neither, [q] quit: ", end="")
-            line = sys.stdin.readline()
+            line = "" if sys.stdin is None else sys.stdin.readline()
             word = line.strip().lower()
             if not line or word == "q":
                 raise EOFError

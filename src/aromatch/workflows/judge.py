@@ -12,7 +12,7 @@ import json
 import shlex
 import subprocess
 from queue import Empty, Queue
-from threading import Thread
+from threading import TIMEOUT_MAX, Thread
 from types import TracebackType
 from typing import Any, Self
 
@@ -34,7 +34,7 @@ class Judge:
     """
 
     def __init__(self, command: str, timeout: float = 120.0) -> None:
-        self._timeout = check_number(timeout, "--judge-timeout", above=0)
+        self._timeout = min(check_number(timeout, "--judge-timeout", above=0), TIMEOUT_MAX)
         try:
             self._arguments = shlex.split(command)
         except ValueError as error:
@@ -103,7 +103,7 @@ def _read_answer(line: str, number: int) -> int:
     if line.startswith("{"):
         try:
             value = json.loads(line).get("answer")
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             value = None
     chosen = _ANSWERS.get(str(value).strip().lower())
     if chosen is None:
