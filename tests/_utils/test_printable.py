@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 import aromatch as am
-from aromatch._utils.printable import json_lines, print_lines, printable
+from aromatch._utils.printable import print_lines, printable, to_json
 from aromatch._utils.terminal import Terminal
 
 # In words rather than as a pattern, for an oracle that does not share its mistakes.
@@ -41,14 +41,15 @@ def test_no_control_character_is_left_and_the_other_characters_stay(text):
 @pytest.mark.parametrize("text", READABLE)
 def test_accents_scripts_and_emoji_stay_readable(text):
     assert printable(text) == text
-    assert text.replace("\\", "\\\\") in json_lines([text])[1]
+    assert text.replace("\\", "\\\\") in to_json([text])
 
 
 @given(st.recursive(ANY_TEXT, lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner)))
 def test_json_is_lossless_and_has_no_control_character(value):
-    lines = json_lines(value)
-    assert not any(map(is_control, "".join(lines)))
-    assert json.loads("\n".join(lines)) == json.loads(json.dumps(value))
+    for indent in (None, 2):
+        text = to_json(value, indent=indent)
+        assert not any(map(is_control, text.replace("\n", "") if indent else text))
+        assert json.loads(text.encode()) == json.loads(json.dumps(value))
 
 
 def renderables(text):

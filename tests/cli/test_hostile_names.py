@@ -26,6 +26,7 @@ KIND = "é日本👩\u200d🔬"
 NAME = EVIL + KIND
 # As decoded from a name with bytes that are not UTF-8.
 UNDECODABLE = f"{NAME}\udcff"
+TEXTS = f"texts{UNDECODABLE}"
 BIDIRECTIONAL = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
 JUDGE = f'{sys.executable} -c "while input(): print(1, flush=True)"'
 
@@ -59,9 +60,9 @@ def place(tmp_path_factory):
         csv.writer(file).writerow(["id", "label", *columns])
         csv.writer(file).writerows([f"{NAME}{at}", f"{at % 3}{NAME}", *row] for at, row in enumerate(rows))
     options = LearnerOptions("diagonal", n_triplets=200)
-    train(TrainOptions(str(folder), str(place / "texts"), learner=options, hold_out=0.3))
+    train(TrainOptions(str(folder), str(place / TEXTS), learner=options, hold_out=0.3))
     train(TrainOptions(str(place / "v.csv"), str(place / "vectors"), learner=options))
-    stranger = read_bundle(place / "texts")
+    stranger = read_bundle(place / TEXTS)
     hostile = dict.fromkeys(("data", "queries", "made_by", "what", "supervision", "missing", NAME), NAME)
     stranger.metadata |= {**hostile, "files": {"labels": NAME, NAME: NAME}, "settings": {NAME: [NAME]}}
     stranger.save(place / "stranger")
@@ -84,7 +85,7 @@ def run(monkeypatch, capsys):
 
 def successes(place):
     """Return commands that print hostile text in their report."""
-    folder, texts, vectors = (str(place / name) for name in (UNDECODABLE, "texts", "vectors"))
+    folder, texts, vectors = (str(place / name) for name in (UNDECODABLE, TEXTS, "vectors"))
     one, data = f"birds{NAME}/{NAME}", ["--data", str(place / "v.csv")]
     ask = ["-n", "3", "--judge", JUDGE, "-o", str(place / "asked"), "--log", str(place / "log.jsonl")]
     names = [str(place / name) for name in ("objects.npz", "queries.npz", "log.jsonl")]
@@ -99,6 +100,7 @@ def successes(place):
         "search vectors": ["search", vectors, "--like", f"{NAME}0", *data],
         "explain texts": ["explain", texts, one, "raven eagle", "-d", folder],
         "explain vectors": ["explain", vectors, f"{NAME}1", "--like", f"{NAME}0", *data],
+        "ask about texts": ["ask", texts, "-d", folder, *ask[:-1], str(place / "answers of texts.jsonl")],
         "ask": ["ask", vectors, *data, *ask[:-1], str(place / "answers.jsonl")],
         "export": ["export", texts, "-o", str(place / "out")],
         "info": ["info", texts],
@@ -110,7 +112,7 @@ def successes(place):
 
 def failures(place):
     """Return commands that print hostile text in an error."""
-    folder, texts = str(place / UNDECODABLE), str(place / "texts")
+    folder, texts = str(place / UNDECODABLE), str(place / TEXTS)
     log = ["--log", str(place / "l.jsonl")]
     stranger, nothing = str(place / "stranger"), str(place / f"nothing{UNDECODABLE}")
     return {
@@ -195,7 +197,7 @@ def test_colours_are_the_only_controls_on_a_terminal(place, run, monkeypatch, na
 def test_a_person_who_is_asked_sees_names_escaped(place, run, monkeypatch):
     monkeypatch.setattr(sys, "stdin", open(os.devnull))  # noqa: SIM115 - closed with the process
     folder = str(place / UNDECODABLE)
-    code, _, err = run("ask", str(place / "texts"), "-d", folder, "--log", str(place / "l.jsonl"))
+    code, _, err = run("ask", str(place / TEXTS), "-d", folder, "--log", str(place / "l.jsonl"))
     assert code == 0
     assert "which is better for this?" in err
     assert not controls(err)

@@ -34,14 +34,14 @@ def as_unicode(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "replace")
 
 
-def json_lines(value: Any) -> list[str]:
-    r"""Return indented JSON as lines, with control characters escaped as in JSON.
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    r"""Return JSON with control characters escaped as in JSON, so that it can be printed, and encoded as UTF-8.
 
-    >>> json_lines({"é": "\x9b1m"})
-    ['{', '  "é": "\\u009b1m"', '}']
+    >>> print(to_json({"é": "\x9b1m"}))
+    {"é": "\u009b1m"}
     """
-    lines = json.dumps(value, indent=2, ensure_ascii=False).split("\n")
-    return [_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in lines]
+    lines = json.dumps(value, indent=indent, ensure_ascii=False).split("\n")
+    return "\n".join(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in lines)
 
 
 def print_lines(*lines: str, to_stderr: bool = False) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from .._utils.printable import json_lines, print_lines, printable
+from .._utils.printable import print_lines, printable, to_json
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,7 +21,7 @@ MAX_WIDTH = 100
 def show(report: Any, render: Callable[[Screen, Any], None], as_json: bool) -> None:
     """Print a report as JSON, or by the function that renders it."""
     if as_json:
-        print_lines(*json_lines(report.to_dict()))
+        print_lines(*to_json(report.to_dict(), indent=2).split("\n"))
     else:
         render(Screen(), report)
 

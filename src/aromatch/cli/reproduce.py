@@ -25,7 +25,7 @@ def reproduce(
     Writes figures, raw results and a page of tables and verdicts. After an interruption the same command resumes. If a
     data set is missing, an error message names its source.
     """
-    from .._utils.printable import json_lines, print_lines
+    from .._utils.printable import print_lines, to_json
     from ..paper.reproduce import reproduce as run
     from ..paper.reproduce import reproduce_cell
     from ..paper.spec import FIGURES
@@ -37,7 +37,7 @@ def reproduce(
             raise ValueError("--cell needs a figure: aromatch reproduce fig4 --cell ...")
         report = reproduce_cell(output, figure, cell)
         text = f"{report['name']}: {'same' if report['same'] else 'DIFFERENT'}"
-        print_lines(*(json_lines(report) if json else [text]))
+        print_lines(*(to_json(report, indent=2).split("\n") if json else [text]))
         raise typer.Exit(0 if report["same"] else 1)
     report = run(FIGURES if figure == "all" else (figure,), folder=output, quick=quick, seed=seed, n_jobs=jobs)
-    print_lines(*(json_lines(report) if json else report["written"]))
+    print_lines(*(to_json(report, indent=2).split("\n") if json else report["written"]))

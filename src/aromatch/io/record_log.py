@@ -9,13 +9,13 @@ Any other line that is not JSON is an error. A complete record without a line en
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import stat
 from os import PathLike
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from .._utils.printable import to_json
 from . import durable
 from .records import MAX_LENGTH, Record, json_record
 
@@ -120,7 +120,7 @@ class RecordLog:
 
     def append(self, values: dict[str, Any]) -> None:
         """Append a record and return when it is on disk; if that fails, the log is as before."""
-        line = json.dumps(values, ensure_ascii=False).encode() + b"\n"
+        line = to_json(values).encode() + b"\n"
         before = self._size
         try:
             self._write(line)

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from .._utils.checks import check_number
+from .._utils.printable import to_json
 from .ask import Question
 
 _ANSWERS = {"1": 1, "2": 2, "0": 0, "first": 1, "second": 2, "skip": 0}
@@ -68,7 +69,7 @@ class Judge:
         """Return 1, 2 or 0."""
         asked = {name: getattr(question, name)._asdict() for name in ("query", "first", "second")}
         try:
-            self._process.stdin.write(json.dumps(asked, ensure_ascii=False) + "\n")  # type: ignore[union-attr]
+            self._process.stdin.write(to_json(asked) + "\n")  # type: ignore[union-attr]
             self._process.stdin.flush()  # type: ignore[union-attr]
         except (BrokenPipeError, OSError):
             pass  # the program has ended, which the reader reports
