@@ -1,6 +1,6 @@
 """A program that answers the comparisons of `aromatch ask --judge`.
 
-    aromatch ask MODEL --judge "python examples/judge.py"
+    aromatch ask MODEL --data FOLDER --judge "python examples/judge.py"
 
 Reads one comparison per line, as JSON, and prints 1 or 2 for the better object, or 0 for neither. This judge prefers a
 text in the folder of the query, and otherwise the text that shares more of its words with the query. A language
