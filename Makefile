@@ -11,7 +11,7 @@ SECONDS ?= 600
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow fuzz lint format reference bench adapter-speed quality feedback exploration calibration studies clean
+.PHONY: help demo test test-slow fuzz kills lint format reference bench adapter-speed quality feedback exploration calibration studies clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/' | sort
@@ -27,6 +27,9 @@ test-slow: $(READY)  ## run the tests that take minutes
 
 fuzz: $(READY)  ## mutate files and arguments for SECONDS (600) and store what fails
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED)
+
+kills: $(READY)  ## kill processes that save, train and ask 1,000 times; takes minutes
+	OMP_NUM_THREADS=1 AROMATCH_KILLS=1000 $(BIN)/pytest -q -s -n 0 -m slow tests/io/test_kills.py
 
 lint: $(READY)  ## check style, types and the direction of imports
 	$(BIN)/ruff check .

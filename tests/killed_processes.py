@@ -8,6 +8,7 @@ import sys
 import traceback
 from functools import partial
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from time import sleep
 
@@ -26,6 +27,7 @@ class Forks:
             text=True,
             env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
         )
+        self._server.stdout.readline()  # its modules are imported
 
     def __enter__(self):
         return self
@@ -70,6 +72,7 @@ def serve():
     """Import the modules in the arguments, and run what the lines of standard input request."""
     for module in sys.argv[1:]:
         import_module(module)
+    print(flush=True)
     for line in sys.stdin:
         what, arguments = json.loads(line)
         if what == "wait":
@@ -83,7 +86,7 @@ def serve():
 
 def _function(name):
     module, _, function = name.partition(":")
-    return getattr(import_module(module), function)
+    return attrgetter(function)(import_module(module))
 
 
 def _run(name, arguments):
@@ -105,7 +108,8 @@ def acknowledge(path, number):
 
 def last_acknowledged(path):
     """Return the last number, or 0."""
-    return int(path.read_text().split()[-1]) if path.exists() else 0
+    numbers = path.read_text().split() if path.exists() else []
+    return int(numbers[-1]) if numbers else 0  # a process may be killed before it writes to the file
 
 
 class StoppingSystem:
