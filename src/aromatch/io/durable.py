@@ -65,7 +65,7 @@ class System:
         os.fsync(descriptor)
 
     def replace(self, source: str, target: str) -> None:
-        """Give a file the name of another one."""
+        """Rename a file to the name of another one."""
         os.replace(source, target)
 
     def unlink(self, path: str) -> None:
