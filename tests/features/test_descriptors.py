@@ -6,6 +6,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from aromatch.features import PatchDescriptors, descriptors
+from aromatch.io.durable import replacing
 from images import encoded, photographs
 
 
@@ -114,3 +115,13 @@ def test_a_cache_holds_whole_files_only_and_no_pickles(tmp_path, monkeypatch):
     (path,) = tmp_path.iterdir()
     assert path.suffix == ".npz"
     np.load(path, allow_pickle=False)["counts"]
+
+
+def test_a_cache_is_freed_of_the_files_of_killed_processes(tmp_path):
+    cached = PatchDescriptors(patch_size=16, cache=tmp_path)
+    with replacing(tmp_path / "x") as file:
+        (stale,) = (path.name for path in tmp_path.iterdir())
+        file.write(b"half of it")
+    (tmp_path / "x").rename(tmp_path / stale)
+    cached.transform(photographs(1))
+    assert [path.suffix for path in tmp_path.iterdir()] == [".npz"]

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from .._utils.checks import check_choice, check_integer, check_number
 from .._utils.progress import progress_bar
-from ..io.durable import replacing
+from ..io.durable import remove_stale, replacing
 from . import patches
 from .pictures import Picture, check_pictures, content, open_picture, require_image_extra
 
@@ -152,6 +152,7 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
         cache = None if self.cache is None else Path(self.cache)
         if cache is not None:
             cache.mkdir(parents=True, exist_ok=True)
+            remove_stale(cache)
         jobs = (delayed(_work)(function, picture, at, settings, cache) for at, picture in enumerate(pictures))
         n_jobs = 1 if len(pictures) <= FEW else self.n_jobs
         with progress_bar(doing, len(pictures), enabled=self.verbose) as advance:
@@ -207,7 +208,7 @@ def _work(
     counts = _read(path, patches.N_PATTERNS + prod(settings["colour_bins"]), settings["patch_size"] ** 2)
     if counts is None:
         counts = patches.describe(open_picture(picture, file, name), **settings)
-        with replacing(path) as cached:
+        with replacing(path, clean=False) as cached:
             np.savez_compressed(cached, counts=counts)
     return function(counts, at)
 

@@ -9,8 +9,8 @@ A killed writer leaves its temporary file behind; the next writer in the folder 
 (``flock``) on its temporary file until it has moved it into place, and the kernel releases the lock when the process
 ends, however it ends. So a file without a lock is stale. Process ids would not tell, because they are reused and differ
 between containers; an age would not, because a large file on a slow disk takes long. Locks reach other hosts on most
-network file systems, but mounts exist that keep them local, so a file of another host must also be a day old, by the
-clock of the file system. Only regular files are removed, and only under names that nothing else creates:
+network file systems, but mounts exist that keep them local, so a file of another host must also be a day old. Only
+regular files are removed, and only under names that nothing else creates:
 ``.aromatch-<hash of the host name>-<16 random digits>.tmp``. Without locks (Windows, some network file systems)
 temporary files of killed writers stay.
 """
@@ -28,6 +28,7 @@ import secrets
 import stat
 from collections.abc import Iterator
 from os import PathLike
+from time import time
 from typing import Any, BinaryIO, TextIO
 
 _IS_POSIX = os.name == "posix"
@@ -77,7 +78,7 @@ system = System()
 
 
 @contextlib.contextmanager
-def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(path: str | PathLike[str], *, clean: bool = True) -> Iterator[BinaryIO]:
     """Write a file that appears complete or not at all.
 
     If the block raises, an existing file is unchanged. An existing file keeps its permissions; if `path` is a symbolic
@@ -87,6 +88,9 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     ----------
     path : path
         The file to write; the folder must exist.
+    clean : bool, default True
+        Remove the temporary files of killed writers first, which lists the folder. A caller that writes thousands of
+        files into a folder calls `remove_stale` once.
 
     Yields
     ------
@@ -117,6 +121,8 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     folder = os.path.dirname(target)
     with _naming(name):
         mode = _permissions(target)
+        if clean:
+            remove_stale(folder)
         descriptor, temporary = _open_temporary(folder, _DEFAULT if mode is None else _PRIVATE)
     raw = _RawFile(descriptor, name)
     try:
@@ -152,6 +158,17 @@ def write_text(path: str | PathLike[str], text: str) -> None:
     """Write a text as a file in UTF-8 that appears complete or not at all, as `replacing` does."""
     with replacing_text(path) as file:
         file.write(text)
+
+
+def remove_stale(folder: str | PathLike[str]) -> None:
+    """Remove the temporary files of killed writers in a folder."""
+    if not _IS_POSIX:
+        return
+    with contextlib.suppress(OSError):  # a folder that can be written and not read
+        for name in os.listdir(folder):
+            if (found := _TEMPORARY.fullmatch(name)) is not None:
+                with contextlib.suppress(OSError):
+                    _remove_if_stale(os.path.join(folder, name), found[1] == _HOST)
 
 
 def lock(descriptor: int) -> bool | None:
@@ -220,33 +237,21 @@ def _permissions(target: str) -> int | None:
 
 
 def _open_temporary(folder: str, mode: int) -> tuple[int, str]:
-    """Create and lock a temporary file, and remove stale ones; return its descriptor and path."""
+    """Create and lock a temporary file; return its descriptor and path."""
     while True:
         path = os.path.join(folder, f".aromatch-{_HOST}-{secrets.token_hex(8)}.tmp")
         descriptor = system.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
         # Without locks nobody removes it.
         if lock(descriptor) is not False and os.path.exists(path):
-            _remove_stale(folder, os.fstat(descriptor).st_mtime)
             return descriptor, path
         os.close(descriptor)  # another writer took it for stale before it was locked
 
 
-def _remove_stale(folder: str, now: float) -> None:
-    """Remove the temporary files of killed writers; `now` is the time by the clock of the file system."""
-    if not _IS_POSIX:
-        return
-    with contextlib.suppress(OSError):  # a folder that can be written and not read
-        for name in os.listdir(folder):
-            if (found := _TEMPORARY.fullmatch(name)) is not None:
-                with contextlib.suppress(OSError):
-                    _remove_if_stale(os.path.join(folder, name), found[1] == _HOST, now)
-
-
-def _remove_if_stale(path: str, is_of_this_host: bool, now: float) -> None:
+def _remove_if_stale(path: str, is_of_this_host: bool) -> None:
     descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | _CLOSE_ON_EXEC)
     try:
         status = os.fstat(descriptor)
-        is_old = is_of_this_host or now - status.st_mtime > _STALE_SECONDS
+        is_old = is_of_this_host or time() - status.st_mtime > _STALE_SECONDS
         # If its writer moves it into place just now, the path is gone, and no other file ever gets the same name.
         if stat.S_ISREG(status.st_mode) and is_old and lock(descriptor):
             system.unlink(path)
