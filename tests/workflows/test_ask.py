@@ -118,6 +118,16 @@ def test_the_log_is_a_file_of_triplets_to_train_with(place, tmp_path):
     assert done.n_triplets == report.n_learned
 
 
+def test_the_log_of_a_killed_session_is_a_file_of_triplets_to_train_with(asked, place, tmp_path):
+    log = asked[2]
+    with log.open("ab") as file:
+        file.write(b'{"query": "frui')
+    options = LearnerOptions("diagonal")
+    done = train(TrainOptions(str(place / "notes"), str(tmp_path / "t"), triplets=str(log), learner=options))
+    assert done.n_triplets == 4
+    assert done.supervision == "4 triplets, the last record was cut off and skipped"
+
+
 def test_the_comparison_asked_is_the_one_that_suggest_comparisons_selects(tmp_path):
     np.save(tmp_path / "x.npy", np.eye(4))
     # The order of 1 and 2 is known for query 0; nothing is known about 3.

@@ -7,7 +7,7 @@ evaluated by: labels, grades or comparisons.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from scipy import sparse
 from .._utils.checks import check_choice, check_integer, check_number
 from ..io.arrays import read_npy
 from ..io.items import IDS, LABELS, Items, read_items
-from ..io.records import as_id, as_number, records
+from ..io.record_log import read_log
+from ..io.records import Record, as_id, as_number, records
 from ..triplets import from_clicks, from_qrels
 from ..triplets.qrels import read_qrels
 
@@ -264,11 +265,16 @@ def _read_triplets(data: Supervised, path: str, missing: str) -> Supervised:
                 at = int(np.flatnonzero((column < 0) | (column >= len(items)))[0])
                 raise ValueError(f"{path}, triplet {at}: {items.source} has no row {column[at]}")
         return replace(data, summary=f"{len(rows):,} triplets", triplets=np.array(rows, dtype=np.int64))
+    found: Iterable[Record]
+    if Path(path).suffix.lower() == ".jsonl":  # which may be the log of a killed `aromatch ask`
+        found, _, n_torn = read_log(path)
+    else:
+        found, n_torn = records(path, is_header=lambda row: "query" in row, unnamed=_names_of(TRIPLET, path)), 0
     row_of = [{one: row for row, one in enumerate(items.ids)} for items in sides]
     triplets: list[list[int]] = []
     weights: list[float] = []
     n_unknown = n_read = 0
-    for where, values in records(path, is_header=lambda row: "query" in row, unnamed=_names_of(TRIPLET, path)):
+    for where, values in found:
         if any(name in values for name in _NO_JUDGEMENT):
             continue
         n_read += 1
@@ -290,6 +296,8 @@ def _read_triplets(data: Supervised, path: str, missing: str) -> Supervised:
     if not triplets:
         raise ValueError(f"{path} has no triplet of known ids, expected query, better and worse ({n_read:,} read)")
     summary = f"{len(triplets):,} triplets" + (f", {n_unknown:,} with unknown ids skipped" if n_unknown else "")
+    if n_torn:
+        summary += ", the last record was cut off and skipped"
     return replace(data, summary=summary, triplets=np.array(triplets, dtype=np.int64), weights=np.array(weights))
 
 
