@@ -109,9 +109,9 @@ def mutate_array(rng: random.Random, array: Any) -> Any:
             case 4:
                 array = array[()] if array.size == 0 else np.asarray(array.flat[0])
             case 5:
-                array = np.full_like(array, rng.choice(_extremes(array)))
+                array = np.full(array.shape, rng.choice(_extremes(array))).astype(array.dtype)
             case _:
-                if array.size:
+                if array.size and array.dtype.kind not in "MV":
                     array = array.copy()
                     for _ in range(rng.choice((1, 1, 3))):
                         array.flat[rng.randrange(array.size)] = rng.choice(_extremes(array))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 from collections.abc import Sequence
@@ -181,9 +182,9 @@ def _neighbour(rng: random.Random, value: Any, values: Sequence[Any]) -> Any:
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
-        return rng.choice((value + 1, value - 1, -value, float(value), str(value), 2 * value))
+        return rng.choice((value + 1, value - 1, -value, value % 2 + 0.5, str(value), 2 * value))
     if isinstance(value, float):
-        return rng.choice((-value, 0.0, value * 1e300, int(value), str(value)))
+        return rng.choice((-value, 0.0, value * 1e300, round(value, 1), str(value)))
     if isinstance(value, str):
         at = rng.randrange(len(value) + 1)
         return rng.choice((value[:at] + rng.choice(WORDS) + value[at:], value[:at], value.upper(), [value]))
@@ -196,9 +197,6 @@ def mutate_json_lines(rng: random.Random, data: bytes, others: Sequence[bytes]) 
     places = [at for at, line in enumerate(lines) if line.strip()]
     for _ in range(rng.choice((1, 1, 2))):
         at = rng.choice(places)
-        try:
-            value = json.loads(lines[at])
-        except ValueError:
-            continue
-        lines[at] = dumps(mutate_json(rng, value))
+        with contextlib.suppress(ValueError, RecursionError):  # of a line that was changed before
+            lines[at] = dumps(mutate_json(rng, json.loads(lines[at])))
     return "\n".join(lines).encode("utf-8", "surrogatepass")
