@@ -32,6 +32,8 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         return np.asarray(values)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} cannot be converted to an array: {error}") from None
+    except MemoryError:
+        raise InsufficientMemoryError(f"{name} does not fit in memory as an array") from None
 
 
 def check_number(

@@ -167,7 +167,7 @@ def read_single_row(x: Any, name: str) -> tuple[RowView, float]:
     elif (kind is sparse.csr_matrix or kind is sparse.csr_array) and len(shape := x.shape) == 2 and shape[0] == 1:
         found = single_csr_row(shape[1], x.data, x.indices, x.indptr)
     if found is None:
-        rows = read_rows(_as_single_row(x, name), name, _ROW_ZERO)
+        rows = read_rows(as_single_row(x, name), name, _ROW_ZERO)
         found = rows.view, rows.largest_square
     return found
 
@@ -237,7 +237,7 @@ def nonzero_norms(X: NDArray[Any]) -> NDArray[Any]:
     return norms
 
 
-def _as_single_row(x: Any, name: str) -> Matrix:
+def as_single_row(x: Any, name: str) -> Matrix:
     """Return one object, a vector or a matrix with one row, as a matrix with one row."""
     if not sparse.issparse(x):
         x = as_array(x, name)

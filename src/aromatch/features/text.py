@@ -201,6 +201,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     def words(self, text: str) -> list[str]:
         """Return the words of a text without stop words, including those that are not terms."""
         check_is_fitted(self)
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a str, got {type(text).__name__}")
         analyse = self._counter.build_analyzer()
         return list(analyse(text))
 

@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._utils.indices import check_pairs, check_triplets
-from .._utils.rows import Matrix, MatrixLike, ReadRows, as_matrix, check_structure, feature_names, read_all
+from .._utils.rows import Matrix, MatrixLike, ReadRows, as_float, as_matrix, feature_names, read_all
 from .._utils.sharing import Shared, drafts, reads
 from .._utils.versions import new_version
 from ..evaluation.retrieval import evaluate_retrieval
 from ..io.container import write_model
 from .calibration import Calibration, Curve
 from .files import Parts, to_parts
-from .fingerprint import Fingerprint, check_same
-from .inputs import LARGEST_SQUARE_IN_FIT, check_width
+from .fingerprint import Fingerprint, check_fingerprint, check_same
+from .inputs import LARGEST_SQUARE_IN_FIT, check_labelled_rows, check_rows, check_width
 
 # Attributes that the next fit drops.
 FIT_ATTRIBUTES = "_fingerprints", "_calibration"
@@ -169,11 +169,11 @@ class Similarity(Shared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         self._check_is_fitted()
         both = queries, queries if objects is None else objects
-        for given, name, width in zip(
-            both, ("queries", "objects"), (self.n_features_in_, self.n_object_features_in_), strict=True
+        for given, name, attribute in zip(
+            both, ("queries", "objects"), ("n_features_in_", "n_object_features_in_"), strict=True
         ):
-            if not isinstance(given, Fingerprint):
-                raise TypeError(f"{name} must be a Fingerprint, got {given!r}")
+            check_fingerprint(given, name)
+            width = getattr(self, attribute, given.dimension)  # a stateless model that was not fitted accepts any
             if given.dimension != width:
                 raise ValueError(f"{name} has {given.dimension} dimensions, but the model was fitted on {width}")
         self._fingerprints = both
@@ -192,7 +192,9 @@ class Similarity(Shared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         fitted = self.fingerprints_
         if fitted is None:
             raise ValueError("the model has no fingerprint to compare with; call `set_fingerprint` first")
-        given = queries, queries if objects is None else objects
+        given = check_fingerprint(queries, "queries"), queries
+        if objects is not None:
+            given = queries, check_fingerprint(objects, "objects")
         names = ("", "") if fitted[0] == fitted[1] and given[0] == given[1] else (" (queries)", " (objects)")
         for mine, theirs, what in zip(fitted, given, names, strict=True):
             check_same(mine, theirs, what)
@@ -308,8 +310,8 @@ class Similarity(Shared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _record_features(self, X: MatrixLike) -> Self:
         """Fit a model that learns nothing."""
-        X = check_structure(X, "X")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = check_rows(self, X, reset=True)
+        self._check_square(read_all(X, "X").largest_square)
         self.n_object_features_in_ = X.shape[1]
         self._reset_fit_attributes()
         self._state = {}
@@ -346,11 +348,8 @@ class Similarity(Shared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _check_rows(self, X: MatrixLike) -> Matrix:
         """Check the rows of a method of scikit-learn, with its messages."""
         self._check_is_fitted()
-        X = check_structure(X, "X")
-        if hasattr(self, "n_features_in_"):
-            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        else:  # stateless, without recorded names to compare with
-            X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], estimator=self, input_name="X")
+        # A stateless model that was not fitted has no names to compare with.
+        X = check_rows(self, X, is_recorded=hasattr(self, "n_features_in_"))
         self._check_square(read_all(X, "X").largest_square)
         return X
 
@@ -368,11 +367,10 @@ class Similarity(Shared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _read_labelled(self, X: MatrixLike, y: ArrayLike, dtype: Any) -> tuple[Matrix, ReadRows, NDArray[Any]]:
         """Check and read the arguments of `fit`: at least two rows, and their labels."""
-        X = check_structure(X, "X")
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=dtype)
+        X, y = check_labelled_rows(self, X, y, dtype=dtype)
         if X.shape[0] < 2:
             raise ValueError(f"X must have at least two rows to compare, got n_samples = {X.shape[0]}")
-        return X, read_all(X, "X"), np.asarray(y)
+        return X, read_all(X, "X"), y
 
     def _check_both(self, Q: Any, P: Any) -> tuple[Matrix, Matrix]:
         self._check_is_fitted()
@@ -382,6 +380,15 @@ class Similarity(Shared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if self._is_stateless and Q_matrix.shape[1] != P_matrix.shape[1]:
             raise ValueError(f"Q has {Q_matrix.shape[1]} features and P has {P_matrix.shape[1]}, expected as many")
         return Q_matrix, P_matrix
+
+    def _check_pair(self, q: Any, p: Any) -> tuple[Matrix, Matrix]:
+        """Check the arguments of `explain_pair`: a query and an object, each a matrix with one row."""
+        rows = self._check_both(q, p)
+        for row, name in zip(rows, "qp", strict=True):
+            if row.shape[0] != 1:
+                raise ValueError(f"{name} must be a matrix with one row, got shape {row.shape}")
+            self._check_square(read_all(row, name).largest_square)
+        return as_float(rows[0], "q"), as_float(rows[1], "p")
 
     def _check_width(self, X: Matrix, name: str, attribute: str) -> None:
         """Check the number of features; a stateless model that was not fitted accepts any."""

@@ -17,6 +17,7 @@ from sklearn.utils.extmath import row_norms
 
 from .._utils import checks
 from .._utils.rows import MatrixLike, as_matrix, read_all
+from .inputs import FLOAT64, LARGEST
 
 _PROBES = 8
 _TOLERANCE = 1e-2
@@ -56,6 +57,16 @@ class Fingerprint:
     is_normalised: bool
     probe: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise TypeError(f"name must be text, got {self.name!r}")
+        checks.check_integer(self.dimension, "dimension", at_least=1)
+        checks.check_flag(self.is_normalised, "is_normalised")
+        if not isinstance(self.probe, tuple):
+            raise TypeError(f"probe must be a tuple of numbers, got {self.probe!r}")
+        for number in self.probe:
+            checks.check_number(number, "probe")
+
     @classmethod
     def of(cls, name: str, vectors: MatrixLike) -> Self:
         """Return the fingerprint of an embedding.
@@ -67,10 +78,9 @@ class Fingerprint:
         vectors : array or CSR matrix of shape (n_inputs, dimension)
             Vectors of a few fixed inputs.
         """
-        if not isinstance(name, str) or not name:
-            raise TypeError(f"name must be text, got {name!r}")
         matrix = as_matrix(vectors, "vectors")
-        read_all(matrix, "vectors")
+        if (square := read_all(matrix, "vectors").largest_square) > LARGEST[FLOAT64]:
+            raise ValueError(f"vectors has a row with |x|^2 = {square:.1e}, expected at most {LARGEST[FLOAT64]:.0e}")
         rows = sparse.csr_array(matrix).astype(np.float64) if sparse.issparse(matrix) else matrix.astype(np.float64)
         signs = np.random.default_rng(rows.shape[1]).choice([-1.0, 1.0], size=(rows.shape[1], _PROBES))
         probe = (1 / np.arange(1, rows.shape[0] + 1)) @ np.asarray(rows @ signs)
@@ -79,6 +89,7 @@ class Fingerprint:
 
     def differences(self, other: Fingerprint) -> list[str]:
         """Return the names of the fields in which another fingerprint differs; probes are compared up to rounding."""
+        check_fingerprint(other, "other")
         found = [name for name in ("name", "dimension", "is_normalised") if getattr(self, name) != getattr(other, name)]
         size = max(1e-300, float(np.abs(self.probe).max(initial=0.0)))
         if len(self.probe) != len(other.probe) or not np.allclose(self.probe, other.probe, atol=_TOLERANCE * size):
@@ -97,12 +108,19 @@ class Fingerprint:
         """Return the fingerprint of a file header; raise a ValueError if it is invalid."""
         if not isinstance(header, dict) or set(header) != {field.name for field in fields(cls)}:
             raise ValueError("invalid fingerprint in the file header")
-        name, probe = header["name"], header["probe"]
-        if not isinstance(name, str) or not isinstance(probe, list) or not isinstance(header["is_normalised"], bool):
+        if not isinstance(header["probe"], list):
             raise ValueError("invalid fingerprint in the file header")
-        dimension = checks.check_integer(header["dimension"], "the dimension of its fingerprint", at_least=1)
-        numbers = (checks.check_number(value, "the probe of its fingerprint") for value in probe)
-        return cls(name, dimension, header["is_normalised"], tuple(numbers))
+        try:
+            return cls(**{**header, "probe": tuple(header["probe"])})
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"invalid fingerprint in the file header: {error}") from None
+
+
+def check_fingerprint(given: Any, name: str) -> Fingerprint:
+    """Return an argument after checking that it is a fingerprint."""
+    if not isinstance(given, Fingerprint):
+        raise TypeError(f"{name} must be a Fingerprint, got {given!r}")
+    return given
 
 
 def check_same(known: Fingerprint, given: Fingerprint, what: str) -> None:

@@ -1,14 +1,18 @@
 """Inputs of the learners: blocks of triplets for the kernels, and limits of the arithmetic."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array, validate_data
 
 from .._utils import checks
 from .._utils.chunks import chunks
 from .._utils.indices import check_triplets, read_both
-from .._utils.rows import Matrix
+from .._utils.rows import Matrix, MatrixLike, check_structure
+from ..exceptions import InsufficientMemoryError
 from ..kernels.moments import add_sums
 from ..kernels.rows import RowView, squared_scales
 
@@ -69,6 +73,37 @@ LARGEST: dict[Precision, float] = {FLOAT64: 1e200, FLOAT32: 1e25}
 LARGEST_SQUARE_IN_FIT = 1e90
 # Largest |q|^2 |p|^2 / r for a covariance matrix: beyond it, rounding can make a downdated matrix indefinite.
 LARGEST_SCALE_OF_A_COVARIANCE: dict[Precision, float] = {FLOAT64: 1e11, FLOAT32: 1e6}
+
+
+def check_rows(estimator: Any, X: MatrixLike, *, is_recorded: bool = True, reset: bool = False) -> Matrix:
+    """Check rows as scikit-learn does, with its messages; `is_recorded` compares or records their width and names."""
+    how: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+    X = check_structure(X, "X")
+    with _refusing_numbers():
+        if is_recorded:
+            return validate_data(estimator, X, reset=reset, **how)
+        return check_array(X, estimator=estimator, input_name="X", **how)
+
+
+def check_labelled_rows(
+    estimator: Any, X: MatrixLike, y: ArrayLike, *, dtype: Any = (np.float64, np.float32), reset: bool = True
+) -> tuple[Matrix, NDArray[Any]]:
+    """Check rows and their labels as scikit-learn does, with its messages."""
+    X = check_structure(X, "X")
+    with _refusing_numbers():
+        X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=dtype, reset=reset)
+    return X, np.asarray(y)
+
+
+@contextmanager
+def _refusing_numbers() -> Iterator[None]:
+    """Raise a ValueError for integers beyond the range of floats and for sizes that no memory holds."""
+    try:
+        yield
+    except OverflowError as error:
+        raise ValueError(f"X must be real numbers: {error}") from None
+    except MemoryError:
+        raise InsufficientMemoryError("X does not fit in memory as an array") from None
 
 
 def check_width(X: Matrix, name: str, width: int) -> None:

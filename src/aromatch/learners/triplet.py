@@ -481,7 +481,7 @@ class TripletLearner(Similarity):
     @reads
     def explain_pair(self, q: MatrixLike, p: MatrixLike) -> Contributions:
         """Return the contribution ``q_i W_ij p_j`` of every pair of non-zero features to the score of q and p."""
-        (i, left), (j, right) = (nonzero_values(row) for row in self._check_both(q, p))
+        (i, left), (j, right) = (nonzero_values(row) for row in self._check_pair(q, p))
         factors = np.outer(left, right)
         stds = None
         if hasattr(self, "_cell_variances"):

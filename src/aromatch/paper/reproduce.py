@@ -23,6 +23,8 @@ from .table import Results
 FOLDER = "reproduced"
 # Folder of figures and raw results, and below it the folder of cells that are kept between runs.
 _FILES, _KEPT = "results", "kept"
+# What determines whether a recomputed cell is the same.
+_COMPARED = ("n_triplets", "n_updates", "precision", "mean_average_precision")
 
 
 def reproduce(
@@ -87,11 +89,11 @@ def reproduce_cell(folder: str | os.PathLike[str], figure: str, name: str) -> di
     results = read_results(folder, figure)
     known = {result["name"]: result for result in results.raw["cells"]}
     if name not in known:
-        raise ValueError(f"cell must be a name in {figure}.json, such as {next(iter(known))!r}, got {name!r}")
+        example = f", such as {next(iter(known))!r}" if known else ", which has none"
+        raise ValueError(f"cell must be a name in {figure}.json{example}, got {name!r}")
     before = known[name]
     again = run_cell(results.spec, Cell(**before["cell"]), Path(folder) / _FILES / _KEPT)
-    figures = ("n_triplets", "n_updates", "precision", "mean_average_precision")
-    same = all(before["found"][key] == again["found"][key] for key in figures)
+    same = all(before["found"][key] == again["found"][key] for key in _COMPARED)
     return {"name": name, "stored": before["found"], "recomputed": again["found"], "same": same}
 
 
@@ -102,9 +104,14 @@ def read_results(folder: str | os.PathLike[str], figure: str) -> Results:
         raise FileNotFoundError(f"{path} does not exist; `aromatch reproduce {figure}` writes it")
     raw = read_json(path)
     try:
-        return Results(raw)
+        results = Results(raw)
+        for result in raw["cells"]:
+            Cell(**result["cell"])
+            if not isinstance(result["name"], str) or not set(_COMPARED) <= set(result["found"]):
+                raise ValueError(f"a cell must have a name and {', '.join(_COMPARED)}")
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise DataFileError(f"{path} must contain the results of {figure}: {type(error).__name__} {error}") from error
+    return results
 
 
 def _command(figures: tuple[str, ...], folder: str | os.PathLike[str], quick: bool, seed: int | None) -> str:

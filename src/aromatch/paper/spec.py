@@ -10,11 +10,17 @@ import tomllib
 from dataclasses import asdict, dataclass, field
 from importlib import resources
 from itertools import product
+from math import prod
 from typing import Any
+
+from .._utils.checks import check_choice, check_flag, check_integer
 
 FIGURES = ("fig3", "fig4")
 # Counts that the quick version divides.
 _COUNTS = frozenset({"n_triplets", "n_triplets_of_choice", "at", "n_constraints", "n_constraints_of_choice"})
+_KINDS: dict[type, str] = {str: "text", dict: "a table", list: "a list"}
+# Far more than the paper's; a spec with more is a mistake that would run for years.
+_MAX_SPLITS, _MAX_SETTINGS = 1000, 10_000
 _NOT_PARAMETERS = frozenset({"method", "n_triplets", "n_triplets_of_choice", "n_constraints_of_choice", "curve"})
 
 
@@ -36,6 +42,15 @@ class Cell:
     """Number of triplets; 0 for methods that use labels directly."""
     curve: bool = False
     """Whether it is evaluated at all checkpoints, or at the end only."""
+
+    def __post_init__(self) -> None:
+        check_integer(self.split, "split", at_least=0)
+        check_choice(self.part, "part", ("test", "validation"))
+        for name in ("variant", "method"):
+            _check_type(getattr(self, name), name, str)
+        _check_type(self.settings, "settings", dict)
+        check_integer(self.n_triplets, "n_triplets", at_least=0)
+        check_flag(self.curve, "curve")
 
     @property
     def name(self) -> str:
@@ -73,6 +88,28 @@ class Spec:
     """The ancestors of each class from the root, if the names of the classes do not contain them."""
     most_rows: int | None = None
     """Maximum number of rows."""
+
+    def __post_init__(self) -> None:
+        for name in ("figure", "title", "task"):
+            _check_type(getattr(self, name), name, str)
+        check_integer(self.seed, "seed", at_least=0)
+        if check_integer(self.n_splits, "n_splits", at_least=1) > _MAX_SPLITS:
+            raise ValueError(f"n_splits must be at most {_MAX_SPLITS}, got {self.n_splits}")
+        for name in ("ks", "checkpoints"):
+            for number in _items(getattr(self, name), name):
+                check_integer(number, f"an entry of {name}", at_least=0)
+        for name in ("split", "features", "panels", "hierarchy"):
+            _check_type(getattr(self, name), name, dict)
+        for name in ("runs", "tuned"):
+            _check_runs(getattr(self, name), name)
+        for number, variant in enumerate(_items(self.variants, "variants")):
+            where = f"variants[{number}]"
+            _check_type(variant, where, dict)
+            for key, kind in (("name", str), ("features", dict)):
+                _check_type(variant.get(key), f"{where}.{key}", kind)
+            _check_runs(variant.get("runs"), f"{where}.runs")
+        if self.most_rows is not None:
+            check_integer(self.most_rows, "most_rows", at_least=1)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the specification as a dict for JSON."""
@@ -113,6 +150,32 @@ class Spec:
                 if key not in best or found > best[key][0]:
                     best[key] = found, cell
         return {key: cell for key, (_, cell) in best.items()}
+
+
+def _check_type(value: Any, name: str, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {_KINDS[kind]}, got {value!r:.60}")
+
+
+def _items(values: Any, name: str) -> list[Any]:
+    _check_type(values, name, list)
+    found: list[Any] = values
+    return found
+
+
+def _check_runs(runs: Any, name: str) -> None:
+    for number, run in enumerate(_items(runs, name)):
+        where = f"{name}[{number}]"
+        _check_type(run, where, dict)
+        methods = run.get("method")
+        for method in methods if isinstance(methods, list) else [methods]:
+            _check_type(method, f"{where}.method", str)
+        for key in ("n_triplets", "n_triplets_of_choice"):
+            check_integer(run.get(key, 0), f"{where}.{key}", at_least=0)
+        check_flag(run.get("curve", False), f"{where}.curve")
+        n_settings = prod(len(values) for values in run.values() if isinstance(values, list))
+        if n_settings > _MAX_SETTINGS:
+            raise ValueError(f"{where} has {n_settings:,} combinations of values, expected at most {_MAX_SETTINGS:,}")
 
 
 def expand(run: dict[str, Any], n_triplets: int) -> list[tuple[str, dict[str, Any], int]]:
@@ -172,19 +235,25 @@ def read_spec(
     """
     if figure not in FIGURES:
         raise ValueError(f"figure must be one of {', '.join(FIGURES)}, got {figure!r}")
-    raw = tomllib.loads((resources.files(__package__) / "specs" / f"{figure}.toml").read_text())
-    quick_cut = raw.pop("quick")
+    try:
+        raw = tomllib.loads((resources.files(__package__) / "specs" / f"{figure}.toml").read_text())
+    except RecursionError:
+        raise ValueError(f"{figure}.toml is nested too deeply") from None
+    quick_cut = raw.pop("quick", None)
     if seed is not None:
         raw["seed"] = seed
     if task is not None:
         raw["task"] = task
-    if quick or cut is not None:
-        raw = _cut_down(raw, quick_cut if cut is None else cut)
-    return Spec(**raw)
+    spec = Spec(**raw)
+    return Spec(**_cut_down(raw, quick_cut if cut is None else cut)) if quick or cut is not None else spec
 
 
-def _cut_down(raw: dict[str, Any], cut: dict[str, Any]) -> dict[str, Any]:
-    by = cut["divide_triplets_by"]
+def _cut_down(raw: dict[str, Any], cut: Any) -> dict[str, Any]:
+    _check_type(cut, "quick", dict)
+    missing = {"divide_triplets_by", "n_splits", "most_rows"} - set(cut)
+    if missing:
+        raise ValueError(f"quick has no {sorted(missing)[0]}")
+    by = check_integer(cut["divide_triplets_by"], "divide_triplets_by", at_least=1)
 
     def divided(value: Any) -> Any:
         if isinstance(value, dict):

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from .._utils import checks
 from .._utils.printable import printable
-from .._utils.rows import MatrixLike
+from .._utils.rows import MatrixLike, as_single_row
 
 Array = NDArray[Any]
 
@@ -85,7 +84,7 @@ def explain(
     if not hasattr(model, "explain_pair"):
         raise TypeError(f"model must have the method explain_pair, got {type(model).__name__}")
     top = checks.check_integer(top, "top", at_least=1)
-    rows = [_one_row(x, name) for x, name in ((q, "q"), (p, "p"))]
+    rows = [as_single_row(x, name) for x, name in ((q, "q"), (p, "p"))]
     score = float(model.pair_score(*rows)[0])
     found = model.explain_pair(*rows)
     names = [
@@ -99,16 +98,6 @@ def explain(
         i, j = found.query_features[a], found.object_features[b]
         parts.append(Part(names[0][i], names[1][j], float(found.values[a, b]), std))
     return Explanation(score, parts, score - sum(part.value for part in parts))
-
-
-def _one_row(x: Any, name: str) -> Any:
-    if sparse.issparse(x):
-        matrix = sparse.csr_array(x.reshape(1, -1) if x.ndim == 1 else x)
-    else:
-        matrix = np.atleast_2d(checks.as_array(x, name))
-    if matrix.ndim != 2 or matrix.shape[0] != 1:
-        raise ValueError(f"{name} must be a vector or one row, got the shape {matrix.shape}")
-    return matrix
 
 
 def _names(given: Any, name: str, width: int, known: Any) -> Sequence[Any]:

@@ -244,7 +244,7 @@ def as_floats(
     value: ArrayLike, name: str, *, ndim: int | None = None, shape: tuple[int, ...] | None = None
 ) -> NDArray[np.float64]:
     """Check real numbers, their dimensions or their shape; return them as float64."""
-    array = np.asarray(value)
+    array = checks.as_array(value, name)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be an array of real numbers, got an array of {array.dtype}")
     if ndim is not None and array.ndim != ndim:

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .matrix_normal import as_floats, cholesky, log_determinant, squared_distance
-from .recording import Run
+from .recording import Run, check_run
 
 __all__ = [
     "ForEveryV",
@@ -127,7 +127,7 @@ def theorem_1(run: Run, V: ArrayLike, corrected: bool = True) -> float:
     >>> round(theorem_1(run, V=[[1]]), 2)
     2.05
     """
-    V = as_floats(V, "V", shape=run.shape)
+    V = as_floats(V, "V", shape=check_run(run).shape)
     terms = _theorem_1_terms(run, corrected)
     norm = np.sqrt(np.sum(V * V * terms.D))
     return _sum_of_hinges(terms.queries, terms.differences, V) - terms.n_updates + float(norm * np.sqrt(terms.R))
@@ -220,7 +220,7 @@ def theorem_2(run: Run, V: ArrayLike) -> float:
     >>> round(theory.theorem_2(run, V=[[1]]), 3)  # 2 sqrt(1 / (0.5 * 0.5)) sqrt(log 2)
     3.33
     """
-    V = as_floats(V, "V", shape=run.shape)
+    V = as_floats(V, "V", shape=check_run(run).shape)
     K, L = _factors(run, "Theorem 2")
     norm = np.sqrt(squared_distance(V, K, L))
     mistakes = run.mistakes
@@ -322,7 +322,7 @@ class _Theorem1Terms(NamedTuple):
 
 
 def _theorem_1_terms(run: Run, corrected: bool) -> _Theorem1Terms:
-    rounds = run.mistakes | run.updated
+    rounds = check_run(run).mistakes | run.updated
     queries, differences = run.queries[rounds], run.differences[rounds]
     n_updates = int((run.updated & ~run.mistakes).sum())
     excess = np.square(queries).T @ np.square(differences) / run.r
@@ -338,6 +338,7 @@ def _theorem_2_R(run: Run, K: NDArray[np.float64], L: NDArray[np.float64]) -> fl
 
 def _factors(run: Run, what: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the Cholesky factors of the final Omega and Lambda."""
+    run = check_run(run)
     if run.Omega is None or run.Lambda is None:
         raise ValueError(f"{what} requires Omega and Lambda, got a run without them; record one of FactoredAROMA")
     m, n = run.shape

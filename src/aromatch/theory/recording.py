@@ -97,6 +97,13 @@ class Run:
         )
 
 
+def check_run(run: Any) -> Run:
+    """Return an argument after checking that it is a run."""
+    if not isinstance(run, Run):
+        raise TypeError(f"run must be a Run, as `record_run` returns, got {type(run).__name__}")
+    return run
+
+
 def record_run(learner: Any, triplets: ArrayLike, Q: ArrayLike, P: ArrayLike | None = None) -> Run:
     """Train an unfitted clone of a learner on the triplets one at a time, and record every round.
 

@@ -78,7 +78,8 @@ class LabelSampler:
             Row of the query in `y`, row of the preferred object and row of the other object in `y_objects`
             (in `y` without `y_objects`).
         """
-        n = check_integer(n, "n", at_least=0)
+        n, generator = check_integer(n, "n", at_least=0), random_generator(generator)
+        check_fits_in_memory(n * 3 * np.dtype(np.int64).itemsize, f"an array of {n:,} triplets (n)")
         triplets = np.empty((n, 3), dtype=np.int64)
         queries = self._queries[generator.integers(0, len(self._queries), size=n)]
         classes = self._classes[queries]

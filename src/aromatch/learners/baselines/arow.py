@@ -18,18 +18,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
 from ..._utils.checks import check_dtype
 from ..._utils.chunks import timed_chunks
-from ..._utils.rows import MatrixLike, check_structure, read_all
+from ..._utils.rows import MatrixLike, read_all
 from ..._utils.sharing import Shared, drafts, reads
 from ...exceptions import NumericalError
 from ...io.container import write_model
 from ...kernels.full import learn_labels
 from ..files import to_parts
-from ..inputs import LARGEST, LARGEST_SCALE_OF_A_COVARIANCE
+from ..inputs import LARGEST, LARGEST_SCALE_OF_A_COVARIANCE, check_labelled_rows, check_rows
 
 
 class AROW(Shared, ClassifierMixin, BaseEstimator):
@@ -88,8 +88,7 @@ class AROW(Shared, ClassifierMixin, BaseEstimator):
     def decision_function(self, X: MatrixLike) -> NDArray[Any]:
         """Return the margin of each row; positive means ``classes_[1]``."""
         check_is_fitted(self)
-        X = check_structure(X, "X")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = check_rows(self, X)
         w = self._state["w"]
         if (square := read_all(X, "X").largest_square) > LARGEST[w.dtype]:
             raise ValueError(f"X has a row with |x|^2 = {square:.1e}, too large for a model in {w.dtype}")
@@ -100,6 +99,15 @@ class AROW(Shared, ClassifierMixin, BaseEstimator):
         """Return the label of each row."""
         margins = self.decision_function(X)
         return np.asarray(self.classes_[(margins > 0).astype(int)])
+
+    @reads
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of `predict`, weighted by `sample_weight` if it is given."""
+        labels = checks.check_labels(y, "y")
+        weights = checks.check_weights(sample_weight, len(labels))
+        if weights is not None and not weights.any():
+            raise ValueError("sample_weight must have a weight above 0, got zeros only")
+        return float(super().score(X, labels, weights))
 
     @reads
     def save(self, path: str | PathLike[str]) -> None:
@@ -124,8 +132,7 @@ class AROW(Shared, ClassifierMixin, BaseEstimator):
 
     def _learn(self, X: Any, y: Any, classes: Any, *, starts: bool) -> Self:
         r, dtype = self._check_params()
-        X = check_structure(X, "X")
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=starts)
+        X, y = check_labelled_rows(self, X, y, reset=starts)
         if starts:
             self.classes_ = _two_classes(y if classes is None else classes)
             self._state = self._first_state(X.shape[1], dtype)

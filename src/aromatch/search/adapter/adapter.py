@@ -37,7 +37,7 @@ from ..._utils.journal import Journal, undone_on_error
 from ..._utils.rows import Matrix, MatrixLike, as_dense, as_rows, unit_rows
 from ..._utils.sharing import Shared, changes, reads
 from ...io.container import write_model
-from ...learners.fingerprint import Fingerprint, check_same
+from ...learners.fingerprint import Fingerprint, check_fingerprint, check_same
 from ..stores.base import Array, Hits, Keys
 from ..stores.memory import NUMBERS_PER_BLOCK, MemoryStore, products
 from .feedback import Feedback
@@ -163,7 +163,7 @@ class Adapter(Shared):
         """Raise a ValueError if the fingerprint is not that of the adapter, or if the adapter has none."""
         if self._fingerprint is None:
             raise ValueError("the adapter has no fingerprint; pass one when it is made")
-        check_same(self._fingerprint, _checked_fingerprint(fingerprint), "")
+        check_same(self._fingerprint, check_fingerprint(fingerprint, "fingerprint"), "")
 
     # -- searching ----------------------------------------------------------------------------------------
 
@@ -460,12 +460,10 @@ def _checked_encoder(encoder: Any) -> Encoder | None:
     return encoder  # type: ignore[no-any-return]
 
 
-def _checked_fingerprint(fingerprint: Any, dimension: int | None = None) -> Fingerprint:
-    if not isinstance(fingerprint, Fingerprint):
-        raise TypeError(f"fingerprint must be a Fingerprint, got {fingerprint!r}")
-    if dimension not in (None, fingerprint.dimension):
+def _checked_fingerprint(fingerprint: Any, dimension: int) -> Fingerprint:
+    if check_fingerprint(fingerprint, "fingerprint").dimension != dimension:
         raise ValueError(f"fingerprint has {fingerprint.dimension} dimensions, but the objects have {dimension}")
-    return fingerprint
+    return fingerprint  # type: ignore[no-any-return]
 
 
 def _sum(rows: Matrix) -> Array:
