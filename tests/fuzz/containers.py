@@ -260,7 +260,7 @@ def pack(content: dict[str, Any], arrays: dict[str, Any], rng: random.Random | N
     types = {np.dtype(kind): name for name, kind in _NUMPY_TYPES.items()}
     for name, array in arrays.items():
         if array.dtype not in types:
-            array = array.astype("<f8") if array.dtype.kind in "fc" else np.zeros(array.shape, "<i8")
+            array = array.real.astype("<f8") if array.dtype.kind in "fc" else np.zeros(array.shape, "<i8")
         piece = array.tobytes()
         shape = list(array.shape)
         tensors[name] = {

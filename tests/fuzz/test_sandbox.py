@@ -23,7 +23,7 @@ def behave(case):
         case "hang":
             time.sleep(60)
         case "allocate":
-            return str(len(np.ones(2**26)))
+            return str(len(np.ones(2**23)))
         case "allocate too much":
             np.ones(2**40)
         case "raise":
@@ -51,7 +51,7 @@ def built():
     ],
 )
 def test_a_failure_is_attributed_to_its_case_and_the_next_case_runs(case, kind, group):
-    with Sandbox(behave, seconds=2, n_bytes=2**28) as sandbox:
+    with Sandbox(behave, seconds=2 if case == "hang" else 60, n_bytes=2**25) as sandbox:
         assert sandbox.run("nothing").kind == ACCEPTED
         outcome = sandbox.run(case)
         assert (outcome.kind, outcome.is_failure) == (kind, True)
