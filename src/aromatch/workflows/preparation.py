@@ -17,10 +17,11 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms
 
 from .._utils.checks import check_choice, check_integer
-from .._utils.rows import Matrix
+from .._utils.rows import Matrix, read_all
 from ..features import TextFeatures
 from ..features.text import SHORT_WORDS
 from ..io.items import Items
+from ..learners.inputs import FLOAT64, LARGEST
 from .supervision import Supervised
 
 SCALES = ("none", "unit", "centre", "standard")
@@ -78,14 +79,16 @@ class Preparation:
             raise ValueError(
                 f"{items.source} has {items.vectors.shape[1]:,} features, but the model was trained on {self.width:,}"
             )
-        return self.scaled(items.vectors)
+        return self._scaled(items.vectors, items.source)
 
-    def scaled(self, vectors: Matrix) -> Matrix:
+    def _scaled(self, vectors: Matrix, source: str) -> Matrix:
         """Return scaled vectors."""
+        _check_squares(vectors, source)
         if self.scale == "none":
             return vectors
         if self.mean is not None:
             vectors = (vectors - self.mean) / (1.0 if self.std is None else self.std)
+            _check_squares(vectors, f"{source}, scaled as the training data,")
         return normalize(vectors)
 
     # -- files --------------------------------------------------------------------------------------------
@@ -153,6 +156,7 @@ def prepare_vectors(items: Items, rows: NDArray[np.int64], scale: str) -> Prepar
     check_choice(scale, "--scale", ("auto", *SCALES))
     vectors = items.vectors
     assert vectors is not None
+    _check_squares(vectors, items.source)
     width = vectors.shape[1]
     is_sparse = sparse.issparse(vectors)
     if scale == "auto":
@@ -172,6 +176,12 @@ def prepare_vectors(items: Items, rows: NDArray[np.int64], scale: str) -> Prepar
         std = some.std(axis=0, dtype=np.float64)
         std[std <= 1e-12 * np.maximum(1.0, np.abs(mean))] = 1.0  # a constant feature
     return Preparation(width, scale=scale, mean=mean, std=std, names=items.names)
+
+
+def _check_squares(vectors: Matrix, source: str) -> None:
+    """Refuse vectors whose sums of squares come near the largest float."""
+    if (square := read_all(vectors, source).largest_square) > LARGEST[FLOAT64]:
+        raise ValueError(f"{source} has a row with |x|^2 = {square:.1e}, expected at most {LARGEST[FLOAT64]:.0e}")
 
 
 class Prepared(NamedTuple):
