@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse, special
+from sklearn.preprocessing import normalize
 
 import aromatch as am
 from aromatch.exceptions import ModelFileError
@@ -443,11 +444,11 @@ def test_texts_and_typed_words_are_shipped_with_their_terms(tmp_path):
 def test_an_adapter_is_shipped_in_a_bundle_that_loads_to_the_same_vectors(tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 4))
     preparation = Preparation(4, scale="unit")
-    adapter = am.search.Adapter(preparation.scaled(X), random_state=0)
-    adapter.judge(preparation.scaled(X[:1]), [3], [4])
+    adapter = am.search.Adapter(normalize(X), random_state=0)
+    adapter.judge(normalize(X[:1]), [3], [4])
     TrainedModel(adapter, preparation, preparation, {"made_by": "test"}).save(tmp_path / "m")
     loaded = am.load(tmp_path / "m")
-    expected = adapter.transform(preparation.scaled(X[:5])).astype(np.float32)
+    expected = adapter.transform(normalize(X[:5])).astype(np.float32)
     np.testing.assert_array_equal(loaded.transform(X[:5]), expected)
     np.testing.assert_allclose(np.linalg.norm(loaded.transform_objects(X), axis=1), 1, rtol=1e-6)
     header, arrays = read_model(tmp_path / "m")
