@@ -1,8 +1,13 @@
 """Ctrl-C stops a call soon and leaves the model unchanged; models are shared between workers."""
 
 import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -63,6 +68,89 @@ def test_an_interrupt_before_the_first_triplet_keeps_the_model(monkeypatch):
             call()
         assert model.n_features_in_ == 24
         assert {name: array.tobytes() for name, array in saved_state(model).items()} == before
+
+
+def shared_objects():
+    """Return a name, a function that makes an object, one that changes it, and a later change that must last."""
+    X, triplets = rows(30, 6), np.random.default_rng(1).integers(30, size=(40, 3))
+
+    def adapter():
+        one = am.Adapter(X, random_state=0)
+        one.judge(X[0] + 0.1, good=[1, 2], bad=[3])
+        return one
+
+    def judge(one):
+        return one.judge(X[5] + 0.7, good=[3], bad=[4])
+
+    def factored():
+        return am.FactoredAROMA().fit_triplets(triplets, X)
+
+    def index():
+        return am.Index(am.DiagonalAROMA().fit_triplets(triplets, X), X)
+
+    return {
+        "judge": (adapter, lambda one: one.judge(X[0] + 0.5, good=[1, 7], bad=[2, 3]), judge),
+        "click": (adapter, lambda one: one.click(X[0] + 0.5, [4, 5, 1], [5]), judge),
+        "add to an adapter": (adapter, lambda one: one.add(X[:3] + 1), judge),
+        "remove from an adapter": (adapter, lambda one: one.remove([0, 1, 9]), judge),
+        "add to an index": (index, lambda one: one.add(X[:3]), lambda one: one.remove([5])),
+        "remove from an index": (index, lambda one: one.remove([0, 1]), lambda one: one.remove([5])),
+        "train": (factored, lambda one: one.partial_fit_triplets(triplets, X), lambda one: one.decay(0.1)),
+        "learn one": (factored, lambda one: one.learn_one(*X[:3]), lambda one: one.decay(0.1)),
+    }
+
+
+def bytes_of(one):
+    if isinstance(one, am.Index):
+        return one.ids.tobytes(), len(one)
+    header, arrays = one._to_parts()
+    return repr(header), {name: array.tobytes() for name, array in arrays.items()}
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers of Unix")
+@pytest.mark.parametrize("name", list(shared_objects()))
+def test_a_signal_at_any_moment_leaves_an_object_before_or_after_the_call_for_good(name):
+    make, call, change = shared_objects()[name]
+    start, generator, n_interrupted = make(), np.random.default_rng(0), 0
+    whole, begun = start.copy() if hasattr(start, "copy") else make(), perf_counter()
+    before = bytes_of(whole)
+    call(whole)
+    seconds, after = perf_counter() - begun, bytes_of(whole)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    earlier = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(1_000):
+            one, kept = make(), None
+            try:
+                signal.setitimer(signal.ITIMER_REAL, generator.uniform(1e-5, 1.1 * seconds))
+                call(one)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt as error:
+                kept = error  # with its frames, as an interactive Python keeps them
+            assert bytes_of(one) in (before, after)
+            n_interrupted += kept is not None
+            change(one)
+            changed = bytes_of(one)
+            del kept
+            assert bytes_of(one) == changed
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, earlier)
+    assert n_interrupted  # `learn_one` takes microseconds: only some signals meet it
+
+
+@pytest.mark.skipif(find_spec("_testcapi") is None, reason="needs the module _testcapi of CPython's test suite")
+@pytest.mark.parametrize("name", ["judge", "click", "add", "remove", "partial_fit_triplets", "learn_one"])
+def test_an_object_is_before_or_after_a_call_in_which_any_allocation_fails(name):
+    command = [sys.executable, str(Path(__file__).parent / "failing_allocations.py"), name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    n_before, n_after = map(int, done.stdout.split())
+    assert n_before > 50
+    assert n_after < 10
 
 
 def test_what_is_pending_is_folded_once_even_when_interrupted_right_after():

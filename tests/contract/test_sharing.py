@@ -1,5 +1,6 @@
 """Threads share objects: calls wait for each other, readers see whole states, and a call that fails changes nothing."""
 
+import contextlib
 import copy
 import linecache
 import os
@@ -345,19 +346,20 @@ class Fault(BaseException):
     """Raised at some line of the package, as Ctrl-C or a lack of memory may be."""
 
 
-def with_fault(call, at):
-    """Run a call and raise a fault at the line with this number; return whether it was reached."""
-    n_lines = 0
+def with_fault(call, at, event="line"):
+    """Run a call and raise a fault at the line, or opcode, with this number; return whether it was reached."""
+    n_events = 0
 
-    def trace(frame, event, _):
-        nonlocal n_lines
-        if not frame.f_code.co_filename.startswith(PACKAGE):
+    def trace(frame, found, _):
+        nonlocal n_events
+        if not frame.f_code.co_filename.startswith((PACKAGE, contextlib.__file__)):
             return None
+        frame.f_trace_opcodes = event == "opcode"
         # On leaving a block, tracing stops at its `with` before the lock is released, where no signal is handled.
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip()
-        if event == "line" and not line.startswith("with "):
-            n_lines += 1
-            if n_lines == at:
+        if found == event and not line.startswith("with "):
+            n_events += 1
+            if n_events == at:
                 raise Fault
         return trace
 
@@ -403,7 +405,7 @@ def state_of(model):
     return saved(model) if hasattr(model, "_state") else repr(model.__dict__)
 
 
-def check_faults(start, call, state):
+def check_faults(start, call, state, event="line"):
     """Run a call with a fault at each of its lines; the object must be as before, or as after the whole call."""
     before, whole = state(start), copy.deepcopy(start)
     call(whole)
@@ -413,16 +415,16 @@ def check_faults(start, call, state):
     while True:
         at += 1
         one = copy.deepcopy(start)
-        reached = with_fault(lambda one=one: call(one), at)
+        reached = with_fault(lambda one=one: call(one), at, event)
         found = state(one)
         if not reached:
             assert found == after
             break
-        assert found in (before, after), f"half changed by a fault at line {at}"
+        assert found in (before, after), f"half changed by a fault at {event} {at}"
         n_before += found == before
         if found == before:
             call(one)
-            assert state(one) == after, f"no longer usable after a fault at line {at}"
+            assert state(one) == after, f"no longer usable after a fault at {event} {at}"
     assert n_before > 3
 
 
@@ -453,6 +455,19 @@ def test_a_fault_at_any_line_leaves_an_adapter_before_or_after_the_call(containe
     names = STRINGS if container is np.asarray else INTEGERS
     start = adapter(container, ids=names)
     check_faults(start, adapter_calls(names)[name], saved)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["judge new", "judge known", "click object", "add", "remove"])
+def test_a_fault_at_any_opcode_leaves_an_adapter_before_or_after_the_call(name):
+    check_faults(adapter(np.asarray, ids=STRINGS), adapter_calls(STRINGS)[name], saved, "opcode")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [am.FactoredAROMA(), am.DiagonalAROMA(cells="touched"), am.MomentAROMA()], ids=repr)
+def test_a_fault_at_any_opcode_leaves_a_model_before_or_after_training(model):
+    start = clone(model).fit_triplets(triplets(), rows())
+    check_faults(start, changes_of_models()["partial_fit_triplets"], saved, "opcode")
 
 
 @pytest.mark.parametrize("approximate", [False, True])

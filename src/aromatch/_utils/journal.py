@@ -1,26 +1,24 @@
 """Undo the changes of a call that fails: every change is noted before it is made.
 
-A note restores an earlier value, whether the change was made or not, so that an interrupt at any point is undone.
+A note restores an earlier value, whether the change was made or not, so that an interrupt at any point is undone::
+
+    with Journal() as journal:
+        journal.attributes(self, "n")
+        self.n += 1
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableSequence
-from contextlib import contextmanager
+from collections.abc import MutableSequence
 from typing import Any
+
+from ..kernels.lock import Undoing
 
 _ABSENT = object()
 
 
-class Journal:
-    """Notes of the values before a change, the last one first."""
-
-    def __init__(self) -> None:
-        self._undo: list[Callable[[], None]] = []
-
-    def note(self, undo: Callable[[], None]) -> None:
-        """Note how to restore what is about to change."""
-        self._undo.append(undo)
+class Journal(Undoing):
+    """Context manager that undoes the changes noted in it if its block fails or is interrupted."""
 
     def attributes(self, owner: Any, *names: str) -> None:
         """Note attributes whose values are replaced."""
@@ -53,25 +51,3 @@ class Journal:
                 del sequence[n:]
 
         self.note(undo)
-
-    def roll_back(self) -> None:
-        """Restore everything."""
-        while self._undo:
-            self._undo[-1]()
-            self._undo.pop()
-
-    def forget(self) -> None:
-        """Keep the changes."""
-        self._undo = []
-
-
-@contextmanager
-def undone_on_error() -> Iterator[Journal]:
-    """Yield a journal, and undo the changes noted in it if the block fails or is interrupted."""
-    journal = Journal()
-    try:
-        yield journal
-        journal.forget()
-    except BaseException:
-        journal.roll_back()
-        raise

@@ -1,7 +1,7 @@
-"""A lock for many readers or one writer.
+"""A lock for many readers or one writer, and a block whose changes are undone if it fails.
 
-It is compiled so that a signal such as Ctrl-C cannot come between taking the lock and the block that it protects, as it
-can in Python code, and because `learn_one` has no time for more. The GIL protects its own attributes.
+Both are compiled so that a signal such as Ctrl-C cannot come between entering or leaving them and the block that they
+protect, as it can in Python code, and because `learn_one` has no time for more. The GIL protects their attributes.
 """
 
 from _thread import allocate_lock, get_ident
@@ -12,6 +12,8 @@ from cpython.exc cimport PyErr_CheckSignals
 
 # Seconds after which a waiting thread looks again; usually it is woken up before.
 cdef double _PATIENCE = 0.1
+# Times that a change is restored anew when this is interrupted.
+cdef int _MAX_FAILURES = 100
 
 
 cdef class ReadWriteLock:
@@ -153,6 +155,41 @@ cdef class _Changing:
 
     def __exit__(self, *error):
         self._lock._leave_changing()
+
+
+@cython.auto_pickle(False)
+cdef class Undoing:
+    """Context manager of a block that takes effect as a whole or, if it raises an exception, not at all."""
+
+    cdef list _undo
+
+    def __cinit__(self, *args, **kwargs):
+        self._undo = []
+
+    def note(self, undo):
+        """Note how to restore what is about to change: a function that may be called again after an interrupt."""
+        self._undo.append(undo)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if kind is not None:
+            self._roll_back()
+        self._undo = []
+
+    cdef _roll_back(self):
+        """Restore everything, the last change first; raise what interrupted it when all is restored."""
+        first = None
+        for undo in reversed(self._undo):
+            for _ in range(_MAX_FAILURES):
+                try:
+                    undo()
+                    break
+                except BaseException as error:
+                    first = error if first is None else first
+        if first is not None:
+            raise first
 
 
 @cython.auto_pickle(False)

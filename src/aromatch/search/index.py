@@ -8,8 +8,6 @@ index also holds the mapped objects, and maps them again when the model's `objec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from scipy import sparse
 
 from .._utils import checks
 from .._utils.chunks import chunks
-from .._utils.journal import undone_on_error
+from .._utils.journal import Journal
 from .._utils.rows import Matrix, MatrixLike, as_dense, as_rows
 from .._utils.sharing import Shared, changes, reads
 from ..learners import Fingerprint, Similarity
@@ -101,21 +99,23 @@ class Index(Shared):
     def add(self, objects: MatrixLike, ids: ArrayLike | None = None) -> Array:
         """Add objects and return their ids; integer ids default to numbers that continue from the largest so far."""
         rows = self._check_objects(objects)
-        with self._model_and_map(), self._lock.changing, undone_on_error() as journal:
-            mapped = self.model.transform_objects(rows)
-            keys = self._objects.add(rows, ids, "objects", journal)
-            if self._mapped is not self._objects and len(self._mapped):
-                self._mapped.add(mapped, keys, journal=journal)
-            elif self._mapped is not self._objects:
-                journal.attributes(self, "_mapped")
-                self._mapped = self._searchable(mapped, keys)
-            return self._objects.ids_of(keys)
+        with self.model._lock.reading:
+            self._update_map()
+            with self._lock.changing, Journal() as journal:
+                mapped = self.model.transform_objects(rows)
+                keys = self._objects.add(rows, ids, "objects", journal)
+                if self._mapped is not self._objects and len(self._mapped):
+                    self._mapped.add(mapped, keys, journal=journal)
+                elif self._mapped is not self._objects:
+                    journal.attributes(self, "_mapped")
+                    self._mapped = self._searchable(mapped, keys)
+                return self._objects.ids_of(keys)
 
     @changes
     def remove(self, ids: ArrayLike) -> None:
         """Remove objects by their ids."""
         keys = self._objects.keys(ids, "ids")
-        with undone_on_error() as journal:
+        with Journal() as journal:
             self._objects.remove(keys, journal)
             if self._mapped is not self._objects:
                 self._mapped.remove(keys, journal)
@@ -162,9 +162,11 @@ class Index(Shared):
                 raise TypeError(f"explore={explore!r} needs a model with {capability}, got {name}")
         generator = checks.random_generator(random_state) if explore == "thompson" else None
         is_vector = np.ndim(queries) == 1
-        with self._model_and_map(), self._lock.reading:
-            Q = self.model._check_rows(as_rows(queries, "queries") if is_vector else queries)
-            hits = self._hits(Q, min(k, len(self)), factor, explore, generator)
+        with self.model._lock.reading:
+            self._update_map()
+            with self._lock.reading:
+                Q = self.model._check_rows(as_rows(queries, "queries") if is_vector else queries)
+                hits = self._hits(Q, min(k, len(self)), factor, explore, generator)
         return Hits(hits.ids[0], hits.scores[0], None if hits.stds is None else hits.stds[0]) if is_vector else hits
 
     def _hits(
@@ -210,20 +212,17 @@ class Index(Shared):
         self._version = self.model.object_map_version_
         return self.model.transform_objects(rows)
 
-    @contextmanager
-    def _model_and_map(self) -> Iterator[None]:
-        """Hold the model and map the objects again if it maps them differently now.
+    def _update_map(self) -> None:
+        """Map the objects again if the model, which the caller holds, maps them differently now.
 
         Every call that uses both locks takes that of the model first, so that no two threads wait for each other.
         """
-        with self.model._lock.reading:
-            if self.model.object_map_version_ != self._version:
-                with self._lock.changing, undone_on_error() as journal:
-                    journal.attributes(self, "_version", "_mapped")
-                    if self.model.object_map_version_ != self._version and len(self):
-                        keys = self._objects.present_keys
-                        self._mapped = self._searchable(self._map(self._objects.rows(keys)), keys)
-            yield
+        if self.model.object_map_version_ != self._version:
+            with self._lock.changing, Journal() as journal:
+                journal.attributes(self, "_version", "_mapped")
+                if self.model.object_map_version_ != self._version and len(self):
+                    keys = self._objects.present_keys
+                    self._mapped = self._searchable(self._map(self._objects.rows(keys)), keys)
 
     def _search(
         self, Q: Matrix, vectors: Array, ranked_by: Array, k: int, n_stds: float

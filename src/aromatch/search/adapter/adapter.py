@@ -21,8 +21,7 @@ spoil: a wrong judgement pulls the queries around it to a wrong object, and no o
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from typing import Any, Self
 
@@ -33,7 +32,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from ..._utils import checks
 from ..._utils.chunks import chunks
-from ..._utils.journal import Journal, undone_on_error
+from ..._utils.journal import Journal
 from ..._utils.rows import Matrix, MatrixLike, as_dense, as_rows, unit_rows
 from ..._utils.sharing import Shared, changes, reads
 from ...io.container import write_model
@@ -426,14 +425,13 @@ class Adapter(Shared):
         learned = correction.trust[0] * products(rows, correction.directions)[0]
         return products(rows, as_dense(row))[0].astype(np.float64), learned.astype(np.float64)
 
-    @contextmanager
-    def _learning(self) -> Iterator[Journal]:
-        """Yield a journal for changes that are undone if one of them fails."""
-        with undone_on_error() as journal:
-            journal.attributes(self, "_n_records")
-            journal.attributes(self._monitor, "sums", "_weight")
-            journal.attributes(self._neighbourhood, "total", "_last")
-            yield journal
+    def _learning(self) -> Journal:
+        """Return a journal that has noted what every change of the adapter replaces."""
+        journal = Journal()
+        journal.attributes(self, "_n_records")
+        journal.attributes(self._monitor, "sums", "_weight")
+        journal.attributes(self._neighbourhood, "total", "_last")
+        return journal
 
     def _learn(
         self, row: Matrix, correction: Correction, good: Keys, bad: Keys, journal: Journal, *, is_informative: bool
