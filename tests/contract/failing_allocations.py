@@ -1,7 +1,7 @@
 """Run a call with each of its allocations failing in turn: `python failing_allocations.py NAME`.
 
-The functions of `_testcapi` make a single allocation of the interpreter fail. Prints how many calls ended before and after
-the change. Exits with an error if an object is half changed.
+The functions of `_testcapi` make a single allocation of the interpreter fail. Prints how many calls ended before and
+after the change. Exits with an error if an object is half changed.
 """
 
 import _testcapi
