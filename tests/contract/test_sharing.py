@@ -355,8 +355,8 @@ def with_fault(call, at, event="line"):
         if not frame.f_code.co_filename.startswith((PACKAGE, contextlib.__file__)):
             return None
         frame.f_trace_opcodes = event == "opcode"
-        # On leaving a block, tracing stops at its `with`, or at no line, before the lock is released, where no signal is
-        # handled.
+        # On leaving a block, tracing stops at its `with`, or at no line, before the lock is released: no signal is
+        # handled there.
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno or 0).lstrip()
         if found == event and line and not line.startswith("with "):
             n_events += 1
