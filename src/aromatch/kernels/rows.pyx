@@ -1,5 +1,7 @@
 """Rows of CSR and dense matrices, read in place."""
 
+import sys
+
 from cpython.buffer cimport PyBUF_RECORDS_RO, PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport isfinite
 from libc.stdlib cimport free, malloc
@@ -8,6 +10,10 @@ from libc.stdlib cimport free, malloc
 cdef extern from "loops.h" nogil:
     double sum_of_squares_float(const float *x, Py_ssize_t n)
     double sum_of_squares_double(const double *x, Py_ssize_t n)
+
+
+# With more features, the size of a workspace could overflow; no machine has memory for so many.
+cdef Py_ssize_t LARGEST_WIDTH = sys.maxsize // 256
 
 
 cdef enum:
@@ -70,9 +76,11 @@ cdef class Workspace:
     """Memory for one triplet with m and n columns and for `extra` values of `itemsize` bytes."""
 
     def __cinit__(self, Py_ssize_t m, Py_ssize_t n, Py_ssize_t itemsize, Py_ssize_t extra=0):
+        if max(m, n, extra) > LARGEST_WIDTH:
+            raise MemoryError(f"a triplet of {m} x {n} features does not fit in memory")
         self.memory = <char *>malloc(8 * (2 * m + 3 * n) + itemsize * (m + 4 * n + extra))
         if self.memory == NULL:
-            raise MemoryError
+            raise MemoryError(f"a triplet of {m} x {n} features does not fit in memory")
         self.itemsize = itemsize
         self.used = 8 * (2 * m + 3 * n)
         self.pair.q_columns = <Py_ssize_t *>self.memory
