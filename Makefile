@@ -6,12 +6,12 @@ BIN := $(VENV)/bin
 # Tests run in parallel, so BLAS gets one thread.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto
 READY := $(VENV)/.ready
-# For `make fuzz`.
+# For `make fuzz` and `make sanitize`.
 SECONDS ?= 600
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow fuzz kills lint format reference bench adapter-speed quality feedback exploration calibration studies clean
+.PHONY: help demo test test-slow fuzz kills sanitize lint format reference bench adapter-speed quality feedback exploration calibration studies clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/' | sort
@@ -30,6 +30,9 @@ fuzz: $(READY)  ## mutate files and arguments for SECONDS (600) and store what f
 
 kills: $(READY)  ## kill processes that save, train and ask 1,000 times; takes minutes
 	OMP_NUM_THREADS=1 AROMATCH_KILLS=1000 $(BIN)/pytest -q -s -n 0 -m slow tests/io/test_kills.py
+
+sanitize: $(READY)  ## run the kernels under the sanitizers of gcc, on random input with SEED; takes minutes
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.sanitize --seed $(SEED)
 
 lint: $(READY)  ## check style, types and the direction of imports
 	$(BIN)/ruff check .
