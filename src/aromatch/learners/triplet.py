@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
 _LARGE_STATE = 2**26  # bytes
+_LARGEST_COUNT = 2**53  # the kernels convert counts to floats and add to them
 
 
 class Update(NamedTuple):
@@ -599,8 +600,8 @@ class TripletLearner(Similarity):
                 raise ValueError(f"the dtype of {name} is {array.dtype}, expected {dtype}")
             if not np.isfinite(array).all():
                 raise ValueError(f"{name} of the model contains NaN or infinity")
-        if (state["counts"] < 0).any():
-            raise ValueError("counts of the model are negative")
+        if (state["counts"] < 0).any() or (state["counts"] > _LARGEST_COUNT).any():
+            raise ValueError(f"counts of the model are not within 0 to {_LARGEST_COUNT}")
         pending.check(state)
         if "columns" in state:
             check_touched(state, m, n)

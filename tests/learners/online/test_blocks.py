@@ -137,6 +137,16 @@ def test_a_file_with_more_pending_steps_than_there_is_room_for_is_refused(tmp_pa
         model.save(tmp_path / "model")
 
 
+@pytest.mark.parametrize("learner", [*ORACLES, am.DiagonalAROMA, am.MomentAROMA])
+@pytest.mark.parametrize("count", [2**53 + 1, 2**63 - 1])
+def test_a_file_with_counts_that_learning_could_overflow_is_refused(learner, count, tmp_path):
+    Q, P, triplets = mixed_problem(40, 40, seed=5, kinds=("whole",))
+    model = learner().fit_triplets(triplets, Q, P)
+    model._state["counts"][0] = count
+    with pytest.raises(ValueError, match="counts of the model"):
+        model.save(tmp_path / "model")
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("share_of_zeros", [0.0, 0.9])
 def test_whether_the_cells_of_d_aroma_lie_side_by_side_does_not_show(dtype, share_of_zeros, tmp_path):
