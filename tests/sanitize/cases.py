@@ -6,9 +6,11 @@ widths around every register, strides of any sign, tables that are always full, 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -436,10 +438,32 @@ def drive_lock(case: Case) -> None:
     assert (values, failures) == ([20, 20], [])
 
 
+def drive_undoing(case: Case) -> None:
+    """Fail in a block after random changes, with some functions that restore them failing at first."""
+    values = [int(case.rng.integers(10)) for _ in range(int(case.one_of([0, 1, 2, 50])))]
+    before, failures = list(values), [int(case.one_of([0, 0, 1, 3])) for _ in values]
+
+    def restore(at: int) -> None:
+        if failures[at]:
+            failures[at] -= 1
+            raise KeyboardInterrupt
+        values[at] = before[at]
+
+    case.counts.note("lock.Undoing")
+    with contextlib.suppress(ValueError, KeyboardInterrupt), lock.Undoing() as undoing:
+        for at in range(len(values)):
+            case.counts.note("lock.Undoing.note")
+            undoing.note(partial(restore, at))
+            values[at] += 1
+        raise ValueError
+    assert values == before
+
+
 def drives(*, huge: bool = True) -> list[Callable[[Case], None]]:
     """Return the groups of kernels in the order of a round; `huge` adds those whose cases take long."""
     usual = [
         drive_checks, drive_single_rows, drive_rows, drive_forms, drive_diagonal, drive_factored, drive_blocked,
         drive_oasis, drive_full, drive_touched, drive_widths_beyond_memory, drive_learners, drive_lock,
+        drive_undoing,
     ]  # fmt: skip
     return usual * 4 + [drive_huge_rows, drive_wide_features] if huge else usual
