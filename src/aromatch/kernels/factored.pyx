@@ -37,6 +37,8 @@ cdef Shrinkage shrinkage(
         A = (n - 1) * p_variance
         B = n * m * r + product * (m - n)
         C = n * m * r * q_variance
+        if not isfinite(B * B + 4 * A * C):  # an r so large that its square overflows: the same equation over m n r
+            A, B, C = A / (n * m * r), 1 + product * (m - n) / (n * m * r), q_variance
         root = sqrt(B * B + 4 * A * C)
         lam = 2 * C / (B + root) if B > 0 else (root - B) / (2 * A)
         result.d = lam / (m * r + lam * p_variance)
