@@ -59,6 +59,8 @@ class Limits(NamedTuple):
     precision: np.dtype[Any]
     largest_scale: float
     """Largest ``|q|^2 |p|^2 / noise``."""
+    largest_row: float
+    """Largest ``|x|^2 / noise`` of a row."""
     learner: str
     strength: str
     """The formula of weight over noise in terms of the parameters."""
@@ -69,6 +71,10 @@ FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 _ROWS_PER_CHUNK = 2**12
 # Larger numbers could overflow inside an update: squares of rows, squares over r, the initial W.
 LARGEST: dict[Precision, float] = {FLOAT64: 1e200, FLOAT32: 1e25}
+# Largest |x|^2 / r of a row: times the smallest normal number, a larger one would exceed the rounding error of 1.
+LARGEST_ROW: dict[Precision, float] = {
+    precision: float(np.finfo(precision).eps) / float(np.finfo(precision).tiny) for precision in LARGEST
+}
 # Fourth powers of rows that a baseline learns from must not overflow.
 LARGEST_SQUARE_IN_FIT = 1e90
 # Largest |q|^2 |p|^2 / r for a covariance matrix: beyond it, rounding can make a downdated matrix indefinite.
@@ -126,19 +132,27 @@ def check_scale(block: Block, query_square: float, object_square: float, noise: 
 
     The largest squares of all rows give a bound. Only if it exceeds the limit are triplets measured.
     """
-    precision, largest_scale, learner, strength = limits
+    precision, largest_scale, largest_row, learner, strength = limits
     largest, weights = LARGEST[precision], block.weights
     heaviest = 1.0 if weights is None or not len(weights) else float(weights.max())
     if heaviest / noise > largest:
         raise ValueError(f"{strength} is {heaviest / noise:.1e}, expected at most {largest:.0e} in {precision}")
-    if max(query_square, object_square) > largest:
-        raise ValueError(f"a row has |x|^2 = {max(query_square, object_square):.1e}, too large for dtype {precision}")
+    square = query_square if query_square > object_square else object_square
+    if square > largest:
+        raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for dtype {precision}")
+    # Otherwise the square of the triplet's other row may vanish in this precision although its evidence counts.
+    if (square := square * heaviest / noise) > largest_row:
+        raise ValueError(
+            f"the largest |x|^2 {strength} of the rows is {square:.1e}, expected at most "
+            f"{largest_row:.0e} in {precision}; scale the rows down (unit norm is usual) or lower {strength}"
+        )
     if 4 * query_square * object_square * heaviest / noise <= largest_scale:
         return
     scales = np.empty(len(block.triplets))
     squared_scales(*block[:4], scales)
     if weights is not None:
-        scales *= weights
+        with np.errstate(over="ignore"):  # refused below
+            scales *= weights
     at = int(np.argmax(scales))
     if scales[at] / noise > largest_scale:
         raise ValueError(

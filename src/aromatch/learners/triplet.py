@@ -25,7 +25,7 @@ from ..triplets import stream_from_labels
 from .base import Similarity
 from .calibration import Calibration
 from .contributions import Contributions, cells_of, nonzero_values
-from .inputs import FLOAT64, LARGEST, Block, Limits, check_scale, check_width, read_triplets
+from .inputs import FLOAT64, LARGEST, LARGEST_ROW, Block, Limits, check_scale, check_width, read_triplets
 from .online import pending
 from .online.cells import Cells, DenseCells, TouchedCells, check_touched
 from .online.initial import initial_scale
@@ -95,6 +95,9 @@ class TripletLearner(Similarity):
 
     _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST
     """Largest ``|q|^2 |p|^2 / noise`` that the updates of the learner can represent."""
+
+    _largest_row: ClassVar[dict[np.dtype[Any], float]] = LARGEST_ROW
+    """Largest ``|x|^2 / noise`` of a row at which no evidence vanishes because the square of another row does."""
 
     _strength: ClassVar[str] = "sample_weight / r"
     """The formula of weight over noise in error messages."""
@@ -575,7 +578,9 @@ class TripletLearner(Similarity):
 
     def _limits(self) -> Limits:
         precision = self._check_dtype()
-        return Limits(precision, self._largest_scale[precision], type(self).__name__, self._strength)
+        return Limits(
+            precision, self._largest_scale[precision], self._largest_row[precision], type(self).__name__, self._strength
+        )
 
     def _learn_in_chunks(self, block: Block, advance: Callable[[int], None], first: int = 0) -> None:
         for chunk in timed_chunks(len(block.triplets)):

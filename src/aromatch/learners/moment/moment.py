@@ -35,7 +35,7 @@ square relative to the square of the rest: centre such features.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -120,6 +120,8 @@ class MomentAROMA(TripletLearner):
     >>> bool(model.pair_score([[1.0, 0.2]], [[0.8, 0.1]]) > model.pair_score([[1.0, 0.2]], [[0.1, 0.8]]))
     True
     """
+
+    _largest_row: ClassVar[dict[np.dtype[Any], float]] = {FLOAT64: np.inf}  # sums check themselves
 
     def __init__(
         self,
