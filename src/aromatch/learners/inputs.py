@@ -127,10 +127,11 @@ def read_triplets(triplets: ArrayLike, Q: Matrix, P: Matrix, sample_weight: Arra
     return ReadTriplets(numbers, block, rows.query_square, rows.object_square)
 
 
-def check_scale(block: Block, query_square: float, object_square: float, noise: float, limits: Limits) -> None:
+def check_scale(block: Block, query_square: float, object_square: float, noise: float, limits: Limits) -> float:
     """Refuse rows so large, or a noise so small, that rounding would break the model.
 
-    The largest squares of all rows give a bound. Only if it exceeds the limit are triplets measured.
+    The largest squares of all rows give a bound. Only if it exceeds the limit are triplets measured. Returns a bound of
+    the scale of every triplet.
     """
     precision, largest_scale, largest_row, learner, strength = limits
     largest, weights = LARGEST[precision], block.weights
@@ -146,8 +147,8 @@ def check_scale(block: Block, query_square: float, object_square: float, noise: 
             f"the largest |x|^2 {strength} of the rows is {square:.1e}, expected at most "
             f"{largest_row:.0e} in {precision}; scale the rows down (unit norm is usual) or lower {strength}"
         )
-    if 4 * query_square * object_square * heaviest / noise <= largest_scale:
-        return
+    if (bound := 4 * query_square * object_square * heaviest / noise) <= largest_scale:
+        return bound
     scales = np.empty(len(block.triplets))
     squared_scales(*block[:4], scales)
     if weights is not None:
@@ -160,6 +161,7 @@ def check_scale(block: Block, query_square: float, object_square: float, noise: 
             f"{largest_scale:.0e} for {learner} in {precision}; scale the rows down (unit norm is usual) or lower "
             f"{strength}"
         )
+    return float(scales[at] / noise)
 
 
 def dense_rows(rows: RowView, indices: NDArray[np.int64]) -> NDArray[np.float64]:

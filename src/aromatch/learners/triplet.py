@@ -28,6 +28,7 @@ from .contributions import Contributions, cells_of, nonzero_values
 from .inputs import FLOAT64, LARGEST, LARGEST_ROW, Block, Limits, check_scale, check_width, read_triplets
 from .online import pending
 from .online.cells import Cells, DenseCells, TouchedCells, check_touched
+from .online.definite import NEVER, Schedule, is_semidefinite, schedule
 from .online.initial import initial_scale
 from .readiness import Readiness
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
 _LARGE_STATE = 2**26  # bytes
 _LARGEST_COUNT = 2**53  # the kernels convert counts to floats and add to them
+_INDEFINITE = "rounding would leave a covariance that is not positive semi-definite"
 
 
 class Update(NamedTuple):
@@ -76,6 +78,8 @@ class TripletLearner(Similarity):
     `_failure`, `_remedy` covariance without variance  if the kernel stops for another reason
     `_largest_scale`      range of the precision       if rounding sets a lower limit to ``|q|^2 |p|^2 / noise``
     `_strength`           "sample_weight / r"          if the noise is not a parameter r
+    `_covariances`        none                         names of covariance matrices that rounding can leave indefinite
+    `_covariance`         as stored                    if covariance matrices have pending terms
     ===================== ============================ ==============================================================
 
     `_stores_touched`, `_initial`, `_weights`, `_folded`, `_grown`, `_to_file` and `_from_file` assume cells. A learner
@@ -105,6 +109,9 @@ class TripletLearner(Similarity):
     _failure: ClassVar[str] = "rounding has used up the covariance, no variance is left to learn with"
     _remedy: ClassVar[str] = "Use a larger r, rows of unit norm or float64"
     """Why a kernel stops before a triplet, and what a user can do about it."""
+
+    _covariances: ClassVar[tuple[str, ...]] = ()
+    """Covariance matrices of the state that rounding can leave indefinite."""
 
     # -- hooks --------------------------------------------------------------------------------------------
 
@@ -151,6 +158,10 @@ class TripletLearner(Similarity):
         state: Any = self._state
         return cast(Cells, state)
 
+    def _covariance(self, name: str) -> NDArray[Any]:
+        """Return one of the `_covariances`, pending terms included."""
+        return self._state[name]
+
     # -- learning -----------------------------------------------------------------------------------------
 
     @drafts
@@ -167,9 +178,10 @@ class TripletLearner(Similarity):
         limits = self._limits()
         with self._bar(self.n_triplets) as advance:
             for triplets in stream:
-                block = Block(view, view, view, triplets, None)
-                check_scale(block, square, square, noise, limits)
-                self._learn_in_chunks(block, advance, self.n_triplets_seen_)
+                block, seen = Block(view, view, view, triplets, None), self.n_triplets_seen_
+                scale = check_scale(block, square, square, noise, limits)
+                self._learn_in_chunks(block, advance, seen)
+                self._check_covariances(seen, scale)
         return self
 
     @drafts
@@ -208,7 +220,8 @@ class TripletLearner(Similarity):
 
         The arguments are those of `fit_triplets`. Only rows that the triplets name are read. All triplets are learned
         or, after an error or an interrupt, none: an online learner learns them on a copy of its state, which takes
-        about as much time and memory as a few updates with dense rows. `learn_one` copies nothing.
+        about as much time and memory as a few updates with dense rows. `learn_one` copies only for occasional checks of
+        a covariance.
         """
         return self._fit_triplets(triplets, Q, P, sample_weight, starts=False)
 
@@ -222,14 +235,16 @@ class TripletLearner(Similarity):
         noise, limits = self._check_common_params(), self._limits()
         self._check_unchanged(queries, objects)
         read = read_triplets(triplets, queries, objects, sample_weight)
-        check_scale(read.block, read.query_square, read.object_square, noise, limits)
+        scale = check_scale(read.block, read.query_square, read.object_square, noise, limits)
         if hasattr(self, "_state"):
             self._state = self._copied_state()
             self.__dict__.pop("_ready", None)  # it would keep the previous state in memory
         else:
             self._begin(queries.shape[1], objects.shape[1], one_space=objects is queries)
+        seen = self._state["counts"].item(0)
         with self._bar(len(read.numbers)) as advance:
             self._learn_in_chunks(read.block, advance)
+        self._check_covariances(seen, scale)
         return self
 
     def learn_one(self, q: MatrixLike, p_pos: MatrixLike, p_neg: MatrixLike, *, sample_weight: float = 1.0) -> Update:
@@ -263,13 +278,18 @@ class TripletLearner(Similarity):
             ready = self._ready = Readiness.new(self, noise, self._limits())
         weights, record = None if weight == 1 else np.array([weight]), np.zeros((1, 3))
         block = Block(query, good, bad, _TRIPLET_ZERO, weights, record)
-        check_scale(block, query_square, max(good_square, bad_square), noise, ready.limits)
+        scale = check_scale(block, query_square, max(good_square, bad_square), noise, ready.limits)
         unit, learned = self._unit_of_margins, self._learned_so_far  # of the model that predicts
         calibration: Calibration = self.__dict__.get("_calibration") or Calibration()
         state, seen, n_predictions = self._state, self._state["counts"].item(0), calibration.n_predictions
+        is_checked = scale > ready.check_scale or (seen + 1) % ready.check_interval == 0
+        before = self._copied_state() if is_checked else None
         try:
             if self._learn(block) == 0:
                 raise NumericalError(f"triplet 0: {self._failure}; the model is unchanged. {self._remedy}")
+            if before is not None and not self._has_semidefinite_covariances():
+                self._state = state = before
+                raise NumericalError(f"triplet 0: {_INDEFINITE}; the model is unchanged. {self._remedy}")
             if weight > 0:
                 calibration.add_one(record.item(0) / unit, learned)
                 self._calibration = calibration
@@ -592,6 +612,21 @@ class TripletLearner(Similarity):
                 at = first + chunk.start + learned
                 raise NumericalError(f"triplet {at}: {self._failure}; the model is unchanged. {self._remedy}")
             advance(len(triplets))
+
+    def _check_covariances(self, seen: int, scale: float) -> None:
+        """Refuse the triplets after number `seen`, of at most this scale, if they left an indefinite covariance."""
+        is_due = self._schedule.is_due(seen, self._state["counts"].item(0), scale)
+        if is_due and not self._has_semidefinite_covariances():
+            raise NumericalError(f"{_INDEFINITE}; the model is unchanged. {self._remedy}")
+
+    @property
+    def _schedule(self) -> Schedule:
+        if not self._covariances:
+            return NEVER
+        return schedule(max([len(self._state[name]) for name in self._covariances]), self._precision)
+
+    def _has_semidefinite_covariances(self) -> bool:
+        return all(is_semidefinite(self._covariance(name)) for name in self._covariances)
 
     # -- files --------------------------------------------------------------------------------------------
 

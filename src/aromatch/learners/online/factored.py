@@ -22,7 +22,8 @@ before; together they are one simultaneous step. Two other forms are offered:
 ``W_i = W - c a (q'W) - d (W p) b' + [c d q'Wp + alpha (1 - c q'a)(1 - d p'b)] a b'``.
 
 Departure: triplets with ``|q|^2 |p|^2 / r`` above 1e11 in float64 or 1e6 in float32 are refused, because rounding could
-leave a covariance that is not positive semi-definite.
+leave a covariance that is not positive semi-definite. Below that it takes many updates; covariances are checked on the
+way (`definite`).
 
 Each of these rewrites three dense matrices. The printed form does so in blocks (`pending`, `kernels.blocked`): the last
 updates stay pending as rank-one terms and are folded after a fixed number of them, the same algorithm up to rounding.
@@ -116,6 +117,7 @@ class FactoredAROMA(TripletLearner):
 
     _state: DenseCells
     _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST_SCALE_OF_A_COVARIANCE
+    _covariances: ClassVar[tuple[str, ...]] = ("Omega", "Lambda")
 
     def __init__(
         self,
@@ -145,22 +147,14 @@ class FactoredAROMA(TripletLearner):
     def Omega_(self) -> NDArray[Any]:
         """Covariance between the columns of W, of shape (n, n): a copy."""
         check_is_fitted(self)
-        Omega, pending = self._state["Omega"].copy(), Pending.of(self._state)
-        if pending is not None:
-            root = np.sqrt(pending.steps[:, 2:]) * pending.b
-            Omega -= root.T @ root
-        return Omega
+        return self._covariance("Omega")
 
     @property
     @reads
     def Lambda_(self) -> NDArray[Any]:
         """Covariance between the rows of W, of shape (m, m): a copy."""
         check_is_fitted(self)
-        Lambda, pending = self._state["Lambda"].copy(), Pending.of(self._state)
-        if pending is not None:
-            root = np.sqrt(pending.steps[:, 1:2]) * pending.a
-            Lambda -= root.T @ root
-        return Lambda
+        return self._covariance("Lambda")
 
     def _check_params(self) -> float:
         checks.check_choice(self.rule, "rule", ("margin", "mistake"))
@@ -200,6 +194,14 @@ class FactoredAROMA(TripletLearner):
             return blocked.learn(*block, W, Omega, Lambda, a, b, steps, self.r, only_mistakes, counts)
         is_updated, form = self.mean_update == "updated", _COVARIANCE_UPDATES[self.covariance_update]
         return factored.learn(*block, W, Omega, Lambda, self.r, only_mistakes, is_updated, form, counts)
+
+    def _covariance(self, name: str) -> NDArray[Any]:
+        S, pending = self._state[name].copy(), Pending.of(self._state)
+        if pending is not None:
+            steps, terms = (pending.steps[:, 1:2], pending.a) if name == "Lambda" else (pending.steps[:, 2:], pending.b)
+            root = np.sqrt(steps) * terms
+            S -= root.T @ root
+        return S
 
     def _folded(self) -> DenseCells:
         return self._state.folded().replaced(Omega=self.Omega_, Lambda=self.Lambda_)

@@ -6,7 +6,8 @@ With ``x = vec(q p')``, ``p = p_pos - p_neg`` and ``v = x'Sigma x``, a triplet w
     Sigma  -= Sigma x x'Sigma / (v + r)
 
 Departure: triplets with ``|q|^2 |p|^2 / r`` above 1e11 in float64 or 1e6 in float32 are refused, because rounding could
-leave a covariance that is not positive semi-definite.
+leave a covariance that is not positive semi-definite. Below that it takes many updates; the covariance is checked on
+the way (`definite`).
 
 d-AROMA and f-AROMA approximate it. Sigma has (mn)^2 entries, so it serves small problems and as a reference for the
 others. vec stacks rows, as NumPy's ``ravel`` does.
@@ -84,6 +85,7 @@ class FullAROMA(TripletLearner):
 
     _state: DenseCells
     _largest_scale: ClassVar[dict[np.dtype[Any], float]] = LARGEST_SCALE_OF_A_COVARIANCE
+    _covariances: ClassVar[tuple[str, ...]] = ("Sigma",)
 
     def __init__(
         self,
