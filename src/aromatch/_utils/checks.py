@@ -3,9 +3,10 @@
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from numbers import Integral, Real
+from operator import length_hint
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ _PRECISIONS = {
     for precision in (np.dtype(np.float64), np.dtype(np.float32))
     for name in (str(precision), precision.type, precision)
 }
+
+_LONG_LIST = 2**16
+_BYTES_OF_AN_ITEM = 40  # an integer and the reference to it
 
 # Limits of a container, where there is one.
 _CGROUP = Path("/sys/fs/cgroup")
@@ -36,6 +40,17 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         raise InsufficientMemoryError(f"{name} does not fit in memory as an array") from None
 
 
+def as_list(values: Iterable[Any], name: str) -> list[Any]:
+    """Return the items of an iterable; raise a ValueError if it has more than fit in memory, as a range may."""
+    try:
+        n = length_hint(values)
+    except OverflowError:
+        raise InsufficientMemoryError(f"{name} has more items than fit in memory: {values!r}") from None
+    if n > _LONG_LIST:  # the check takes longer than a short list
+        check_fits_in_memory(n * _BYTES_OF_AN_ITEM, f"A list of the {n:,} items of {name}")
+    return list(values)
+
+
 def check_number(
     value: Any,
     name: str,
@@ -48,7 +63,10 @@ def check_number(
     # The comparison of exact types is ten times faster than isinstance, and `learn_one` runs it for every triplet.
     if type(value) is not float and (isinstance(value, bool | np.bool_) or not isinstance(value, Real)):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__})")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # of an int or a Fraction
+        raise ValueError(f"{name} must be within the range of floats, got {value!r}") from None
     if math.isnan(number) or (math.isinf(number) and not allow_inf):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
     if above is not None and not number > above:
@@ -238,9 +256,9 @@ def check_fits_in_memory(n_bytes: int, what: str) -> None:
     """Raise `InsufficientMemoryError` if an allocation of `n_bytes` exceeds the available memory."""
     available = available_memory()
     if available is not None and n_bytes > available:
+        size = f"{n_bytes:,} bytes ({n_bytes / 2**30:.1f} GiB)" if n_bytes < 2**64 else "more than 2**64 bytes"
         raise InsufficientMemoryError(
-            f"{what} would take {n_bytes:,} bytes ({n_bytes / 2**30:.1f} GiB), "
-            f"but {available:,} bytes ({available / 2**30:.1f} GiB) are available"
+            f"{what} would take {size}, but {available:,} bytes ({available / 2**30:.1f} GiB) are available"
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import as_array
+from .checks import as_array, as_list
 from .journal import Journal
 
 Keys = NDArray[np.int64]
@@ -31,7 +31,7 @@ def as_ids(ids: ArrayLike, name: str) -> NDArray[Any]:
             raise ValueError(f"{name} must be from 0 to 2**53 - 1, got {array[(array < 0) | (array > MAX_ID)][0]}")
         return array.astype(np.int64)
     # NumPy converts the numbers of a mixed list to text: look at the values as they were given.
-    values = array.tolist() if hasattr(ids, "dtype") or isinstance(ids, str) else list(ids)  # type: ignore[arg-type]
+    values = array.tolist() if hasattr(ids, "dtype") or isinstance(ids, str) else as_list(ids, name)  # type: ignore[arg-type]
     wrong = [one for one in values if not isinstance(one, str)]
     if wrong:
         raise TypeError(f"{name} must be all int or all str, got {wrong[0]!r} ({type(wrong[0]).__name__})")

@@ -35,7 +35,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.checks import check_integer, check_number, random_generator
+from .._utils.checks import check_fits_in_memory, check_integer, check_number, random_generator
+
+# Arrays of the size of the rows, and of a rotation, that are in memory at a time.
+_N_ARRAYS, _N_ROTATIONS = 4, 4
 
 Rows = tuple[NDArray[np.float64], NDArray[np.int64]]
 
@@ -130,7 +133,7 @@ def make_correlated_features(
     from scipy.stats import special_ortho_group  # slow to import
 
     generator = random_generator(random_state)
-    Z, y = _sample(n_samples, n_features, n_classes, strength, signal, generator)
+    Z, y = _sample(n_samples, n_features, n_classes, strength, signal, generator, is_rotated=True)
     rotation = special_ortho_group.rvs(Z.shape[1], random_state=generator)
     return Z @ rotation.T, y
 
@@ -142,7 +145,16 @@ def standard_deviations(n_features: int, strength: float) -> NDArray[np.float64]
     return deviations
 
 
-def _sample(n_samples: int, n_features: int, n_classes: int, strength: float, signal: float, generator: Any) -> Rows:
+def _sample(
+    n_samples: int,
+    n_features: int,
+    n_classes: int,
+    strength: float,
+    signal: float,
+    generator: Any,
+    *,
+    is_rotated: bool = False,
+) -> Rows:
     n_samples = check_integer(n_samples, "n_samples", at_least=1)
     n_features = check_integer(n_features, "n_features", at_least=2)
     n_classes = check_integer(n_classes, "n_classes", at_least=2)
@@ -150,6 +162,13 @@ def _sample(n_samples: int, n_features: int, n_classes: int, strength: float, si
     signal = check_number(signal, "signal", at_least=0.0)
     if signal > 1:
         raise ValueError(f"signal must be a share of the variance, from 0 to 1, got {signal!r}")
+    n_numbers = _N_ARRAYS * (n_samples + n_classes) * n_features
+    if is_rotated:
+        n_numbers += _N_ROTATIONS * n_features**2
+    check_fits_in_memory(
+        n_numbers * np.dtype(np.float64).itemsize,
+        f"n_samples={n_samples:,} rows and n_classes={n_classes:,} means of n_features={n_features:,} features",
+    )
     share = np.where(np.arange(n_features) % 2 == 0, signal, 0.0)
     y = np.arange(n_samples, dtype=np.int64) % n_classes
     means = np.sqrt(share) * generator.standard_normal((n_classes, n_features))

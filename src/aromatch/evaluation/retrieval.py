@@ -21,7 +21,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from .._utils.checks import as_array, check_integer, check_labels, check_range, class_indices
+from .._utils.checks import (
+    as_array,
+    as_list,
+    check_fits_in_memory,
+    check_integer,
+    check_labels,
+    check_number,
+    check_range,
+    class_indices,
+)
 from .._utils.chunks import chunks
 from .._utils.rows import Matrix, as_matrix, check_structure
 
@@ -30,6 +39,8 @@ _BLOCK_SCORES = 2**23
 _BLOCK_QUERIES = 2**12
 # Scores ranked together: few, so that the passes over them stay in the processor's cache.
 _TILE_SCORES = 2**16
+# A random number, an index, and room to sort them.
+_BYTES_OF_A_TIE = 3 * 8
 
 
 class HasSimilarity(Protocol):
@@ -149,7 +160,7 @@ def evaluate_retrieval(
     >>> print(evaluate_retrieval(Cosine(), X[:1], P=X[2:], qrels=[[2, 0, 1]], ks=[2]))
     mAP 1.000  P@2 1.000  nDCG@2 0.860  (1 queries)
     """
-    if not callable(getattr(model, "similarity", None)):
+    if isinstance(model, type) or not callable(getattr(model, "similarity", None)):
         raise TypeError(f"model must have a method similarity(Q, P), got {model!r}")
     cutoffs = _check_ks(ks)
     queries = as_matrix(Q, "Q")
@@ -239,6 +250,7 @@ def tie_order(n_objects: int) -> NDArray[np.int64]:
     array([3, 2, 1, 0, 4])
     """
     n_objects = check_integer(n_objects, "n_objects", at_least=0)
+    check_fits_in_memory(n_objects * _BYTES_OF_A_TIE, f"The order of {n_objects:,} objects (n_objects)")
     # NumPy guarantees the stream of a bit generator, but not that of Generator.permutation.
     return np.argsort(np.random.PCG64(0).random_raw(n_objects), kind="stable")
 
@@ -247,7 +259,10 @@ def _check_ks(ks: Iterable[int]) -> list[int]:
     """Return the cutoffs without duplicates, in the given order."""
     if not isinstance(ks, Iterable):
         raise TypeError(f"ks must be an iterable of whole numbers, got {ks!r} ({type(ks).__name__})")
-    return list(dict.fromkeys(check_integer(k, "each of ks", at_least=1) for k in ks))
+    cutoffs = list(dict.fromkeys(check_integer(k, "each of ks", at_least=1) for k in as_list(ks, "ks")))
+    for k in cutoffs:
+        check_number(k, "each of ks")  # precision divides by it
+    return cutoffs
 
 
 def _check_query_rows(query_rows: ArrayLike | None, n_queries: int) -> NDArray[np.int64]:

@@ -7,15 +7,16 @@ photographs are rotated by their EXIF orientation. Of an animation the first fra
 import io
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
-from .._utils.checks import as_array
+from .._utils.checks import as_array, as_list
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -38,9 +39,9 @@ def check_pictures(images: Any) -> list[Any]:
     single = isinstance(images, str | bytes | os.PathLike)
     if isinstance(images, np.ndarray):
         single = images.ndim == 2 or (images.ndim == 3 and images.shape[2] in (3, 4))
-    if single or not isinstance(images, Iterable):
+    if single or not isinstance(images, Iterable) or isinstance(images, Mapping) or issparse(images):
         raise TypeError(f"images must be a sequence of pictures, got {type(images).__name__}")
-    pictures = list(images)
+    pictures = as_list(images, "images")
     if not pictures:
         raise ValueError("images must contain at least one picture, got none")
     for at, picture in enumerate(pictures):

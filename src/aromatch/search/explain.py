@@ -105,7 +105,7 @@ def _names(given: Any, name: str, width: int, known: Any) -> Sequence[Any]:
         return range(width) if known is None else [str(one) for one in known]
     if hasattr(given, "get_feature_names_out"):
         given = given.get_feature_names_out()
-    names = [str(one) for one in given]
+    names = [str(one) for one in checks.as_list(given, name)]
     if len(names) != width:
         raise ValueError(f"{name} must have {width} names, one per feature, got {len(names)}")
     return names

@@ -9,12 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.checks import check_choice
+from .._utils.checks import as_list, check_choice, check_fits_in_memory
 
 Rows = NDArray[np.int64]
 
 # Attempts to sample a valid negative before the triplet is dropped.
 _MAX_ATTEMPTS = 100
+# Query, two objects and pair, each with a copy, and what `sample_unless` holds.
+_BYTES_OF_A_NEGATIVE = 12 * 8
+# The number of a query times that of all objects must fit in 64 bits.
+_MAX_ROWS = 2**31
 
 
 @dataclass(frozen=True)
@@ -56,12 +60,12 @@ class IdRows:
         self.name = name
         if isinstance(ids, int | np.integer):
             self.n, self._rows = int(ids), None
-            if self.n < 1:
-                raise ValueError(f"{name} must be ids or a number of rows, at least 1, got {ids}")
+            if not 1 <= self.n <= _MAX_ROWS:
+                raise ValueError(f"{name} must be ids or a number of rows, from 1 to {_MAX_ROWS:,}, got {ids}")
             return
         if isinstance(ids, str | bytes):
             raise TypeError(f"{name} must be a sequence of ids, one for each row, got {ids!r}")
-        listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+        listed = ids.tolist() if isinstance(ids, np.ndarray) else as_list(ids, name)
         if not listed:
             raise ValueError(f"{name} is empty, expected one id for each row")
         for one in listed:
@@ -130,6 +134,8 @@ def sample_negatives(pairs: Rows, n_objects: int, n_each: int, generator: np.ran
     `pairs` has rows (query, preferred object); each gets `n_each` triplets. An object that the query prefers in any
     pair is never its negative. Triplets without a valid negative are dropped.
     """
+    n = len(pairs) * n_each
+    check_fits_in_memory(n * _BYTES_OF_A_NEGATIVE, f"n_sampled={n_each:,} negatives for each of {len(pairs):,} objects")
     of_pair = np.repeat(np.arange(len(pairs)), n_each)
     query, good = pairs[of_pair].T
     keys = np.unique(pairs[:, 0] * n_objects + pairs[:, 1])

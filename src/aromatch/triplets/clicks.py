@@ -84,11 +84,12 @@ def from_clicks(
     array([[0, 2, 4],
            [0, 2, 7]])
     """
-    check_integer(n_sampled, "n_sampled", at_least=0)
-    check_integer(n_judged, "n_judged", at_least=0)
+    n_sampled = check_integer(n_sampled, "n_sampled", at_least=0)
+    n_judged = check_integer(n_judged, "n_judged", at_least=0)
     weight_of_judged = check_number(judged_weight, "judged_weight", at_least=0)
     bias = check_number(position_bias, "position_bias", at_least=0)
     max_weight = check_number(max_weight, "max_weight", at_least=1)
+    check_number(weight_of_judged * max_weight, "judged_weight * max_weight")
     generator = random_generator(random_state)
     queries, objects, unknown = IdRows(query_ids, "query_ids"), IdRows(object_ids, "object_ids"), UnknownIds(missing)
     skipped: list[tuple[int, int, int]] = []
@@ -111,7 +112,7 @@ def from_clicks(
             skipped += [(row, good, other) for other in above]
             click_of_skipped += [len(clicks)] * len(above)
             clicks.append((row, good))
-            weights.append(min(max_weight, float(rank + 1) ** bias))
+            weights.append(_weight_of_rank(rank + 1, bias, max_weight))
     unknown.check()
     judged, pairs = as_triplets(skipped), np.array(clicks, dtype=np.int64).reshape(-1, 2)
     sampled, click_of_sampled = sample_negatives(pairs, objects.n, n_sampled, generator)
@@ -130,3 +131,11 @@ def from_clicks(
     )
     triplets = np.concatenate([judged, sampled])[order]
     return Comparisons(triplets, (by_kind * np.array(weights, dtype=np.float64)[click])[order], report)
+
+
+def _weight_of_rank(rank: int, bias: float, max_weight: float) -> float:
+    """Return ``rank**bias``, and at most `max_weight`."""
+    try:
+        return float(min(max_weight, float(rank) ** bias))
+    except OverflowError:
+        return max_weight

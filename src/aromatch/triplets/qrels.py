@@ -68,8 +68,8 @@ def from_qrels(
     >>> print(found.report)
     read 3, judged 3, sampled 0, unknown 0, duplicates 0, contradictions 0, dropped 0
     """
-    check_integer(n_judged, "n_judged", at_least=0)
-    check_integer(n_sampled, "n_sampled", at_least=0)
+    n_judged = check_integer(n_judged, "n_judged", at_least=0)
+    n_sampled = check_integer(n_sampled, "n_sampled", at_least=0)
     lowest = check_number(min_grade, "min_grade")
     generator = random_generator(random_state)
     queries, objects, unknown = IdRows(query_ids, "query_ids"), IdRows(object_ids, "object_ids"), UnknownIds(missing)

@@ -17,8 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .._utils.checks import check_integer, check_number, random_generator
+from .._utils.checks import check_fits_in_memory, check_integer, check_number, random_generator
 from ._comparisons import Comparisons, IdRows, Report, UnknownIds, sample_unless
+
+# Three indices, each with a copy, and what the samples are compared with.
+_BYTES_OF_A_TRIPLET = 12 * 8
+# Starts of the rows of three sparse matrices, and the popularity.
+_BYTES_OF_AN_OBJECT = 6 * 8
 
 
 def from_sessions(
@@ -72,6 +77,8 @@ def from_sessions(
     max_length = check_integer(max_length, "max_length", at_least=2)
     generator = random_generator(random_state)
     objects, unknown = IdRows(object_ids, "object_ids"), UnknownIds(missing)
+    check_fits_in_memory(n * _BYTES_OF_A_TRIPLET, f"An array of {n:,} triplets (n)")
+    check_fits_in_memory(objects.n * _BYTES_OF_AN_OBJECT, f"The counts of {objects.n:,} objects (object_ids)")
     visited, ends, n_read = [], [0], 0
     for number, session in enumerate(sessions):
         n_read += 1
@@ -86,6 +93,8 @@ def from_sessions(
     counts = _counts(np.array(visited, dtype=np.int64), np.array(ends), objects.n, power)
     if n and not counts.nnz:
         raise ValueError("sessions contain no pair of objects that were visited together, expected at least one")
+    if n and not counts.sum() > 0:
+        raise ValueError(f"discount must leave a pair of objects with a count above 0, got {discount!r}")
     triplets, n_both = _sample(counts, n, generator)
     report = Report(n_read, n_both, len(triplets) - n_both, unknown.n, 0, 0, n - len(triplets))
     return Comparisons(triplets, np.ones(len(triplets)), report)
@@ -98,7 +107,8 @@ def _counts(visited: NDArray[np.int64], ends: NDArray[np.int64], n_objects: int,
     apart = together.coords[0] != together.coords[1]
     row, column = (along[apart] for along in together.coords)
     popularity = np.maximum(np.asarray(visits.sum(axis=0)).ravel(), 1.0)
-    values = together.data[apart] / (popularity[row] * popularity[column]) ** power
+    with np.errstate(over="ignore"):  # the more popular pairs count nothing then
+        values = together.data[apart] / (popularity[row] * popularity[column]) ** power
     counts = sparse.csr_array(sparse.coo_array((values, (row, column)), shape=together.shape))
     counts.sort_indices()  # so that a cell is found without reading its row
     return counts

@@ -34,6 +34,7 @@ _LARGEST_DENSE_BYTES = 2**31
 _FIRST_SLOTS = 2**12
 _FIRST_BLOCK = 2**12
 _LARGEST_WIDTH = 2**31 - 2  # columns are stored as 32-bit numbers, plus one
+_BYTES_OF_A_ROW = 6 * 8  # its place in a CSR matrix, twice, and in the tables, and their sizes
 _BYTES_OF_PRODUCTS = 2**26
 _COLUMNS_PER_CHUNK = 512
 
@@ -162,6 +163,8 @@ class TouchedCells(dict[str, Array]):
     def start(cls, names: tuple[str, ...], init: Any, m: int, n: int, dtype: np.dtype[Any]) -> TouchedCells:
         """Return the initial state: the cells of `init` if it is a matrix, none otherwise."""
         scale = initial_scale(init, m, n)
+        check_width(n)
+        checks.check_fits_in_memory(m * _BYTES_OF_A_ROW, f"The tables of {m:,} rows of W")
         with np.errstate(over="ignore"):  # refused below
             start = np.array([scale or 0.0], dtype=dtype)
             # A copy, which SciPy may sort.

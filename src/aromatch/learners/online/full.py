@@ -136,8 +136,8 @@ class FullAROMA(TripletLearner):
 
     def _grown(self, m: int, n: int) -> dict[str, NDArray[Any]]:
         rows, columns = self._state["W"].shape
-        cells = (np.arange(rows)[:, np.newaxis] * n + np.arange(columns)).ravel()
         state = super()._grown(m, n)
+        cells = (np.arange(rows)[:, np.newaxis] * n + np.arange(columns)).ravel()
         Sigma = np.eye(m * n, dtype=state["W"].dtype)
         Sigma[np.ix_(cells, cells)] = self._state["Sigma"]
         state["Sigma"] = Sigma
