@@ -280,6 +280,13 @@ def broken(kind, **arrays):
     return out
 
 
+def lists(rows):
+    """An array of lists, as SciPy stores a LIL matrix."""
+    out = np.empty(len(rows), dtype=object)
+    out[:] = rows
+    return out
+
+
 @pytest.mark.parametrize(
     "X",
     [
@@ -297,6 +304,13 @@ def broken(kind, **arrays):
         broken("coo", coords=(np.zeros(3, np.int64), np.zeros(3, np.int64))),
         broken("dia", offsets=np.array([-(2**31), -2, -1, 0, 1, 2, 2**31 - 1])),
         broken("dia", offsets=np.zeros(7, np.int64)),
+        broken("lil", rows=lists([[0, 1, 2, 3]] * 3)),
+        broken("lil", rows=lists([[0, 1, 2, 3]] * 40)),
+        broken("lil", rows=lists([[0]] * 4)),
+        broken("lil", rows=lists([[2**62, 0, 1, 2]] * 4)),
+        broken("lil", data=lists([[1.0] * 40] * 4)),
+        broken("lil", _shape=(2, 4)),
+        broken("lil", _shape=(-1, 4)),
     ],
 )
 def test_a_sparse_matrix_whose_arrays_point_outside_is_refused_in_every_format(X):

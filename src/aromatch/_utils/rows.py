@@ -4,7 +4,7 @@ CSR and dense matrices of float32 or float64, in any memory order, are read in p
 converted, but only the rows in use, so the cost of a call depends on its triplets and not on the matrix.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,7 +22,7 @@ from ..kernels.rows import (
     single_csr_row,
     single_dense_row,
 )
-from .checks import as_array
+from .checks import as_array, check_fits_in_memory
 
 MatrixLike: TypeAlias = Any  # arrays, lists, data frames, sparse matrices of any format
 Matrix: TypeAlias = Any  # a 2-D ndarray or a CSR matrix
@@ -30,6 +30,11 @@ RowIndices: TypeAlias = NDArray[np.int64]
 
 _READ_IN_PLACE = (np.dtype(np.float32), np.dtype(np.float64))
 _COMPRESSED = ("csr", "csc", "bsr")
+# Formats that may have another number of dimensions than two.
+_ANY_DIMENSION = ("csr", "coo", "dok")
+_MANY_LINES = 2**20
+# What every use of a sparse matrix takes at least: where each row starts, and a mark for each column.
+_BYTES_OF_A_ROW, _BYTES_OF_A_COLUMN = 8, 1
 _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 _NO_FLAGS = np.empty(0, dtype=np.uint8)
 _ROW_ZERO: list[RowIndices] = [np.zeros(1, dtype=np.int64)]
@@ -48,10 +53,12 @@ def as_matrix(X: Any, name: str) -> Matrix:
     if sparse.issparse(X):
         if X.ndim != 2:
             raise ValueError(f"{name} must be a 2-D matrix, got a sparse array of shape {X.shape}")
-        if X.format not in _COMPRESSED:  # lil and dok are valid if what they become is
+        if X.format not in _COMPRESSED:
             X = check_structure(check_structure(X, name).tocsr(), name)
         elif X.format != "csr" or not _has_readable_indices(X):
             X = check_structure(X, name).tocsr()
+        else:
+            _check_size(X, name)
         if len(X.indptr) != X.shape[0] + 1 or len(X.indices) != len(X.data):
             raise ValueError(f"{name} is not a valid CSR matrix: its arrays do not match its shape {X.shape}")
     else:
@@ -78,9 +85,29 @@ def check_structure(X: MatrixLike, name: str) -> Any:
     problem = _structure_problem(X)
     if problem is not None:
         raise ValueError(f"{name} is not a valid {X.format.upper()} matrix of the shape {X.shape}: {problem}")
+    _check_size(X, name)
+    if X.format in ("lil", "dok"):  # valid if what they become is
+        return check_structure(_as_csr(X, name), name)
+    if X.format == "dia" and X.offsets.dtype not in _INDEX_TYPES:  # SciPy adds the shape to them
+        return type(X)((X.data, X.offsets.astype(np.int64)), shape=X.shape)
     if X.format not in _COMPRESSED or _has_readable_indices(X):
         return X
     return type(X)((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
+
+
+def _check_size(X: Any, name: str) -> None:
+    """Refuse a sparse matrix with more rows or columns than memory can index, however few values it has."""
+    if max(X.shape) > _MANY_LINES:  # the check takes longer than a small matrix
+        n_bytes = _BYTES_OF_A_ROW * X.shape[0] + _BYTES_OF_A_COLUMN * sum(X.shape[1:])
+        check_fits_in_memory(n_bytes, f"An index of the rows and columns of {name}, of shape {X.shape},")
+
+
+def _as_csr(X: Any, name: str) -> Any:
+    """Convert a lil or dok matrix, which may hold any Python objects."""
+    try:
+        return X.tocsr()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} is not a valid {X.format.upper()} matrix of the shape {X.shape}: {error}") from None
 
 
 def _has_readable_indices(X: Any) -> bool:
@@ -89,6 +116,12 @@ def _has_readable_indices(X: Any) -> bool:
 
 def _structure_problem(X: Any) -> str | None:
     """Return what is wrong with the arrays of a sparse matrix; None if nothing is."""
+    if X.ndim != 2 and (X.format not in _ANY_DIMENSION or X.ndim == 0):
+        return "it must be 2-D"
+    if min(X.shape) < 0:
+        return "its shape must not be negative"
+    if X.format == "lil":
+        return _lil_problem(X)
     if X.format in _COMPRESSED:
         arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr}
         dimensions = {"data": 3 if X.format == "bsr" else 1}
@@ -97,7 +130,7 @@ def _structure_problem(X: Any) -> str | None:
         dimensions = {}
     elif X.format == "dia":
         arrays, dimensions = {"data": X.data, "offsets": X.offsets}, {"data": 2}
-    else:  # lil and dok hold Python objects: what they become is checked
+    else:  # dok is a dictionary: what it becomes is checked
         return None
     for label, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.ndim != dimensions.get(label, 1):
@@ -115,7 +148,7 @@ def _structure_problem(X: Any) -> str | None:
             return "data must have a row for each of the offsets, which must be unique"
         is_inside = not len(X.offsets) or (X.offsets.min() > -X.shape[0] and X.offsets.max() < X.shape[1])
         return None if is_inside else "its offsets are out of range"
-    n_lines, width = X.shape[::-1] if X.format == "csc" else X.shape
+    n_lines, width = X.shape[::-1] if X.format == "csc" else X.shape if X.ndim == 2 else (1, X.shape[0])
     if X.format == "bsr":
         height, breadth = X.data.shape[1:]
         if not height or not breadth or n_lines % height or width % breadth:
@@ -127,6 +160,18 @@ def _structure_problem(X: Any) -> str | None:
     if indptr[-1] > min(len(indices), len(X.data)):
         return "indptr is larger than the number of entries"
     return None if _are_in_range(indices[indptr[0] : indptr[-1]], width) else "its indices are out of range"
+
+
+def _lil_problem(X: Any) -> str | None:
+    """Return what is wrong with the lists of a LIL matrix, whose lengths SciPy trusts when it converts them."""
+    for label, lists in (("rows", X.rows), ("data", X.data)):
+        if not isinstance(lists, np.ndarray) or lists.dtype != object or lists.shape != X.shape[:1]:
+            return f"{label} must be an array of {X.shape[0]} lists"
+        if not all(isinstance(one, list) for one in lists):
+            return f"{label} must be an array of {X.shape[0]} lists"
+    if any(len(indices) != len(values) for indices, values in zip(X.rows, X.data, strict=True)):
+        return "rows and data must have lists of the same lengths"
+    return None
 
 
 def _are_in_range(indices: NDArray[Any], length: int) -> bool:
@@ -194,13 +239,29 @@ def as_float(X: Matrix, name: str) -> Matrix:
     return X if X.dtype in _READ_IN_PLACE else as_float64(X, name)
 
 
-def as_rows(X: MatrixLike, name: str) -> Matrix:
-    """Return a matrix, or a vector as a matrix of one row, in float32 or float64; its values are checked."""
-    if not sparse.issparse(X):
-        X = as_array(X, name)
-    rows = as_matrix(X.reshape(1, -1) if X.ndim == 1 else X, name)
-    read_all(rows, name)
-    return as_float(rows, name)
+def as_rows(
+    X: MatrixLike,
+    name: str,
+    *,
+    largest_square: Mapping[np.dtype[Any], float] | None = None,
+    dtype: np.dtype[Any] | None = None,
+) -> Matrix:
+    """Return a matrix, or a vector as a matrix of one row, in float32 or float64; its values are checked.
+
+    `largest_square` refuses rows with a larger ``|x|^2`` in the precision in which they are used, `dtype` or their own.
+    """
+    rows = as_matrix(_as_two_dimensional(X, name), name)
+    square = read_all(rows, name).largest_square
+    rows = as_float(rows, name)
+    if largest_square is not None and square > (most := largest_square[dtype := dtype or rows.dtype]):
+        raise ValueError(f"{name} has a row with |x|^2 = {square:.1e}, expected at most {most:.0e} in {dtype}")
+    return rows
+
+
+def _as_two_dimensional(X: MatrixLike, name: str) -> Any:
+    """Return a vector as a matrix of one row, and anything else as it is."""
+    X = X if sparse.issparse(X) else as_array(X, name)
+    return check_structure(X, name).reshape(1, -1) if X.ndim == 1 else X
 
 
 def as_dense(X: Matrix) -> NDArray[Any]:
@@ -239,11 +300,7 @@ def nonzero_norms(X: NDArray[Any]) -> NDArray[Any]:
 
 def as_single_row(x: Any, name: str) -> Matrix:
     """Return one object, a vector or a matrix with one row, as a matrix with one row."""
-    if not sparse.issparse(x):
-        x = as_array(x, name)
-    if x.ndim == 1:
-        x = x.reshape(1, -1)
-    x = as_matrix(x, name)
+    x = as_matrix(_as_two_dimensional(x, name), name)
     if x.shape[0] != 1:
         raise ValueError(f"{name} must be a vector or a matrix with one row, got shape {x.shape}")
     return x
