@@ -41,7 +41,7 @@ from ..stores.base import Array, Hits, Keys
 from ..stores.memory import NUMBERS_PER_BLOCK, MemoryStore, products
 from .feedback import Feedback
 from .files import Parts, from_file, to_file
-from .monitor import Diagnostics, Monitor
+from .monitor import LARGEST_SQUARE, Diagnostics, Monitor
 from .neighbourhood import Correction, Neighbourhood
 
 Encoder = Callable[[list[str]], Any]
@@ -109,7 +109,7 @@ class Adapter(Shared):
             self._seed = checks.check_integer(random_state, "random_state", at_least=0)
         else:
             self._seed = int(checks.random_generator(random_state).integers(2**63))
-        rows = self._normalized(as_rows(vectors, "vectors"), copy=True)
+        rows = self._normalized(as_rows(vectors, "vectors", largest_square=LARGEST_SQUARE), copy=True)
         self._fingerprint = None if fingerprint is None else _checked_fingerprint(fingerprint, rows.shape[1])
         self._set_state(MemoryStore(rows, ids), Feedback(), Monitor(), _sum(rows))
         self._n_records = 0
@@ -212,7 +212,7 @@ class Adapter(Shared):
 
     def transform_objects(self, P: MatrixLike) -> Matrix:
         """Return objects as a store that is searched with `transform` must hold them: normalized for the cosine."""
-        return self._normalized(as_rows(P, "P"))
+        return self._normalized(as_rows(P, "P", largest_square=LARGEST_SQUARE))
 
     def trust(self, Q: Queries) -> Array:
         """Return the share of the correction that each query gets, from 0 (the base score) to 1."""
@@ -296,7 +296,9 @@ class Adapter(Shared):
     @changes
     def add(self, vectors: MatrixLike, ids: ArrayLike | None = None) -> Array:
         """Add objects and return their ids; integer ids default to numbers that continue from the largest so far."""
-        rows = self._normalized(as_rows(vectors, "vectors"), copy=True)
+        rows = self._normalized(
+            as_rows(vectors, "vectors", largest_square=LARGEST_SQUARE, dtype=self._store.dtype), copy=True
+        )
         added = _sum(rows)
         with self._learning() as journal:
             keys = self._store.add(rows, ids, "vectors", journal)
@@ -370,7 +372,8 @@ class Adapter(Shared):
         """
         if _is_text(Q):
             Q = self._encode(Q, name)
-        rows, store = as_rows(Q, name), self._store
+        store = self._store
+        rows = as_rows(Q, name, largest_square=LARGEST_SQUARE, dtype=store.dtype)
         if rows.shape[1] != store.n_features:
             raise ValueError(f"{name} has {rows.shape[1]} features, expected {store.n_features} like the objects")
         # Converted before anything is computed, so that a query has the same bits whatever its container was.

@@ -18,12 +18,14 @@ from ...io.sparse import sparse_matrix, sparse_parts
 from ...learners.fingerprint import Fingerprint
 from ..stores.memory import MemoryStore
 from .feedback import REMOVED, Feedback
-from .monitor import Monitor
+from .monitor import LARGEST_SQUARE, Monitor
 
 Array = NDArray[Any]
 
 KIND = "adapter"
 _NORM_TOLERANCE = 1e-3
+# What rows of at most LARGEST_SQUARE cannot reach.
+_LARGEST_SUM, _LARGEST_SUM_OF_SQUARES = 1e100, 1e150
 _COLUMNS = "feedback.query", "feedback.object", "feedback.net", "feedback.own_object"
 _STRING_IDS = "objects.ids.characters", "objects.ids.ends"
 _ENCODING = "utf-32-le", "surrogatepass"
@@ -75,7 +77,7 @@ def from_file(header: dict[str, Any], arrays: dict[str, Array]) -> Parts:
     store.next_key = _integer(header, "next_key")
     if not int(store.present_keys.max()) < store.next_key <= MAX_ID:
         raise ValueError(f"next_key is {store.next_key}, expected more than the largest key")
-    total, actual, largest = _vector(arrays, "total", store.n_features), np.zeros(store.n_features), 0.0
+    total, actual, largest = _vector(arrays, "total", store.n_features, _LARGEST_SUM), np.zeros(store.n_features), 0.0
     for block in store.blocks():  # removed rows are zero
         actual += block.rows.sum(axis=0, dtype=np.float64)
         largest = max(largest, float(abs(block.rows).max()))
@@ -103,7 +105,7 @@ def _fingerprint(header: dict[str, Any], n_features: int) -> Fingerprint | None:
 
 
 def _monitor(arrays: dict[str, Array]) -> Monitor:
-    sums = _vector(arrays, "monitor", len(Monitor().sums))
+    sums = _vector(arrays, "monitor", len(Monitor().sums), _LARGEST_SUM_OF_SQUARES)
     squares = sums[:16].reshape(4, 4)
     is_possible = np.array_equal(squares, squares.T) and (sums[16:] >= 0).all()
     if not is_possible or np.linalg.eigvalsh(squares)[0] < -1e-9 * max(1.0, float(np.trace(squares))):
@@ -136,7 +138,7 @@ def _feedback(arrays: dict[str, Array], store: MemoryStore, *, unit_norm: bool) 
         query[:0] if queries is None else np.sort(queries.present_keys), np.flatnonzero(own_object == -1)
     ):
         raise ValueError("queries.keys are not the queries with feedback")
-    proximity = _vector(arrays, "proximity", len(own_object))
+    proximity = _vector(arrays, "proximity", len(own_object), _LARGEST_SUM)
     return Feedback.from_columns((query, objects, net, own_object), proximity, hashes, queries)
 
 
@@ -158,7 +160,7 @@ def _store_from_arrays(name: str, arrays: dict[str, Array], *, unit_norm: bool) 
     else:
         parts = {part: arrays[f"{whole}.{part}"] for part in ("data", "indices", "indptr", "shape")}
         rows = sparse_matrix(name, **parts)
-    rows = as_rows(rows, whole)
+    rows = as_rows(rows, whole, largest_square=LARGEST_SQUARE)
     keys, lengths = arrays[f"{name}.keys"], arrays[f"{name}.chunks"]
     if any(array.ndim != 1 or array.dtype != np.int64 for array in (keys, lengths)) or (keys > MAX_ID).any():
         raise ValueError(f"{name}.keys and {name}.chunks must be vectors of int64, at most 2**53 - 1")
@@ -180,8 +182,8 @@ def _string_ids(arrays: dict[str, Array]) -> list[str] | None:
     return [text[start:end] for start, end in pairwise([0, *ends.tolist()])]
 
 
-def _vector(arrays: dict[str, Array], name: str, length: int) -> Array:
+def _vector(arrays: dict[str, Array], name: str, length: int, largest: float) -> Array:
     values = arrays[name]
-    if values.shape != (length,) or values.dtype != np.float64 or not np.isfinite(values).all():
-        raise ValueError(f"{name} must be {length} finite numbers in float64")
+    if values.shape != (length,) or values.dtype != np.float64 or not (np.abs(values) <= largest).all():
+        raise ValueError(f"{name} must be {length} numbers in float64, of at most {largest:.0e} in size")
     return values

@@ -16,7 +16,7 @@ which is no evidence about others. The weight of old lists decays slowly, so tha
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ _MIN_VARIANCE = 0.01
 # Lists after which the weight of one is about a third.
 _MEMORY = 1_000
 _TINY = 1e-300
+# Largest |x|^2 of objects and queries, by their precision: products of scores are summed, and divided by each other.
+LARGEST_SQUARE: dict[np.dtype[Any], float] = {np.dtype(np.float64): 1e60, np.dtype(np.float32): 1e25}
 
 
 class Diagnostics(NamedTuple):

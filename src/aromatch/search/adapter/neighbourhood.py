@@ -125,8 +125,10 @@ class Neighbourhood:
         if not known:
             return np.zeros(len(proximity))
         far, median = quantile_of_sorted(known, _FAR_QUANTILE), quantile_of_sorted(known, 0.5)
-        beyond = np.maximum(far - proximity, 0.0)
-        return np.asarray(np.maximum(0.0, 1.0 - beyond / np.maximum(median - far, _TINY)))
+        beyond, reach = np.maximum(far - proximity, 0.0), max(median - far, _TINY)
+        # The quotient could overflow where it is above 1.
+        share = np.divide(beyond, reach, out=np.ones_like(beyond), where=beyond < reach)
+        return np.asarray(1.0 - share)
 
     def _directions(self, vectors: Array, near: TopK, keys: Keys, credit: Credit, numbers: Keys) -> Array:
         """Return the direction of the targets around each query, of unit norm, or 0 without any.
