@@ -155,6 +155,8 @@ class MemoryStore:
     def remove(self, keys: Keys, journal: Journal | None = None) -> None:
         """Remove rows; their keys are not assigned again by default. Changes are noted as in `add`."""
         journal, keys = journal or Journal(), np.unique(keys)
+        if not len(keys):
+            return
         of_chunk, indices = self._find(keys, "keys", keys)
         chunks = list(self._chunks)
         for number in set(of_chunk.tolist()):
