@@ -391,6 +391,9 @@ def test_dtype_cannot_change_after_the_first_triplet():
         ),
         (lambda: am.AROW().fit(Q, Y % 2).partial_fit(Q, Y % 2, classes=[5, 6]), "classes must stay"),
         (lambda: am.AROW().fit(Q, Y % 2).predict(Q * 1e150), "too large for a model"),
+        (lambda: am.AROW().fit(Q, np.where(Y % 2, 1e308, 0.0)), "y has a label of size 1e\\+308"),
+        (lambda: am.AROW().fit(Q, Y % 2).score(Q, np.where(Y % 2, 1e308, 0.0)), "y has a label of size"),
+        (lambda: am.AROW().partial_fit(Q, Y % 2, classes=sparse.csr_array(np.eye(2))), "classes must be"),
         (lambda: am.AROW().predict(Q), "not fitted"),
     ],
 )
@@ -523,3 +526,37 @@ def test_a_metric_that_does_not_fit_in_memory_is_refused():
     for model in (am.ITML(), am.LEGO(), am.LMNN()):
         with pytest.raises(InsufficientMemoryError, match=r"for 5000000 features would take [\d,]+ bytes"):
             model.fit(wide, [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: am.LMNN(tol=-(10**400)).fit(Q, Y), "tol must be within the range of floats"),
+        (lambda: am.evaluation.tie_order(10**15), "n_objects"),
+        (lambda: am.evaluation.tie_order(10**400), "more than 2"),
+        (lambda: am.datasets.make_correlated_features(10**15), "n_samples=1,000,000,000,000,000"),
+        (lambda: am.triplets.from_clicks([(0, [1, 2], [2])], 1, 3, n_sampled=10**15), "n_sampled"),
+        (lambda: am.triplets.from_clicks([(0, [1, 2], [2])], 10**15, 3), "query_ids must be ids or a number of rows"),
+        (lambda: am.triplets.from_sessions([[0, 1]], 3, 10**15), r"triplets \(n\)"),
+        (lambda: am.triplets.from_sessions([[0, 1]], 3, 5, discount=1e308), None),
+        (lambda: am.triplets.from_sessions([[0, 1], [0, 1]], 3, 5, discount=1e308), "discount must leave"),
+        (lambda: am.DiagonalAROMA(cells="touched").fit_triplets(TRIPLETS, Q, P).grow(2**40, 2**20), "rows of W"),
+        (lambda: am.FullAROMA().fit_triplets(TRIPLETS[:0], Q[:, :2], P[:, :2]).grow(5, 10**400), "FullAROMA"),
+        (lambda: am.Cosine().fit(Q).get_feature_names_out(range(2**40)), "input_features"),
+        (lambda: am.explain(am.Cosine().fit(Q), Q[0], Q[1], object_names=range(10**30)), "object_names|explain_pair"),
+    ],
+)
+def test_a_number_that_asks_for_too_much_is_refused_by_name(call, message):
+    if message is None:
+        call()
+        return
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
+def test_numbers_of_numpy_mean_the_same_as_those_of_python():
+    log = [(0, [1, 2, 3], [3])]
+    found, expected = (
+        am.triplets.from_clicks(log, 1, 9, n_judged=n, random_state=0) for n in (np.uint64(2**64 - 1), 9)
+    )
+    np.testing.assert_array_equal(found.triplets, expected.triplets)

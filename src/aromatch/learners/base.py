@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from .._utils.checks import as_array
 from .._utils.indices import check_pairs, check_triplets
 from .._utils.rows import Matrix, MatrixLike, ReadRows, as_float, as_matrix, feature_names, read_all
 from .._utils.sharing import Shared, drafts, reads
@@ -21,7 +21,7 @@ from ..io.container import write_model
 from .calibration import Calibration, Curve
 from .files import Parts, to_parts
 from .fingerprint import Fingerprint, check_fingerprint, check_same
-from .inputs import LARGEST_SQUARE_IN_FIT, check_labelled_rows, check_rows, check_width
+from .inputs import LARGEST_SQUARE_IN_FIT, check_class_labels, check_labelled_rows, check_rows, check_width
 
 # Attributes that the next fit drops.
 FIT_ATTRIBUTES = "_fingerprints", "_calibration"
@@ -97,6 +97,11 @@ class Similarity(Shared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Set the state of a model that maps objects."""
         self._state = state
         self._object_map_version = new_version()
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """Return the names of the mapped features: the class name and a number."""
+        given = None if input_features is None else as_array(input_features, "input_features")
+        return np.asarray(super().get_feature_names_out(given))
 
     # -- scores -------------------------------------------------------------------------------------------
 
@@ -356,7 +361,7 @@ class Similarity(Shared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _check_labelled(self, X: MatrixLike, y: ArrayLike) -> tuple[Matrix, NDArray[Any]]:
         """Check the arguments of `fit` of a baseline: rows, converted to float64, and labels of classes."""
         X, rows, y = self._read_labelled(X, y, np.float64)
-        check_classification_targets(y)
+        check_class_labels(y, "y")
         if (square := rows.largest_square) > LARGEST_SQUARE_IN_FIT:
             raise ValueError(
                 f"X has a row with |x|^2 = {square:.1e}, over {LARGEST_SQUARE_IN_FIT:.0e}, too large to learn from"

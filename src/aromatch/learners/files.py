@@ -115,6 +115,8 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
         return model
     if not all(isinstance(width, int) and width > 0 for width in ((m,) if "classes" in header else (m, n))):
         raise ValueError(f"its numbers of features are {m!r} and {n!r}")
+    if getattr(learner, "_is_stateless", False) and m != n:
+        raise ValueError(f"its numbers of features are {m} and {n}, expected as many")
     model._check_state(state, m, n)
     model._state = model._from_file(state, n)
     model.n_features_in_ = m

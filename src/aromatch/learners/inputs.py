@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
 from .._utils import checks
@@ -75,6 +76,8 @@ LARGEST: dict[Precision, float] = {FLOAT64: 1e200, FLOAT32: 1e25}
 LARGEST_ROW: dict[Precision, float] = {
     precision: float(np.finfo(precision).eps) / float(np.finfo(precision).tiny) for precision in LARGEST
 }
+# Larger numbers in a model file are not from training, and scores of rows of any size would overflow.
+LARGEST_IN_FILE: dict[Precision, float] = {FLOAT64: 1e250, FLOAT32: 1e32}
 # Fourth powers of rows that a baseline learns from must not overflow.
 LARGEST_SQUARE_IN_FIT = 1e90
 # Largest |q|^2 |p|^2 / r for a covariance matrix: beyond it, rounding can make a downdated matrix indefinite.
@@ -101,6 +104,13 @@ def check_labelled_rows(
     return X, np.asarray(y)
 
 
+def check_class_labels(labels: NDArray[Any], name: str) -> None:
+    """Check that labels are those of classes, as scikit-learn does, which converts whole floats to 64-bit integers."""
+    if labels.dtype.kind == "f" and len(labels) and (largest := np.abs(labels).max()) >= 2**63:
+        raise ValueError(f"{name} has a label of size {largest:g}, expected text, or numbers below 2**63")
+    check_classification_targets(labels)
+
+
 @contextmanager
 def _refusing_numbers() -> Iterator[None]:
     """Raise a ValueError for integers beyond the range of floats and for sizes that no memory holds."""
@@ -110,6 +120,24 @@ def _refusing_numbers() -> Iterator[None]:
         raise ValueError(f"X must be real numbers: {error}") from None
     except MemoryError:
         raise InsufficientMemoryError("X does not fit in memory as an array") from None
+
+
+def check_values_in_file(array: NDArray[Any], name: str) -> None:
+    """Raise a ValueError if an array of a model file contains values that training cannot result in."""
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} of the model contains NaN or infinity")
+    if array.dtype in LARGEST_IN_FILE and (largest := np.abs(array).max(initial=0.0)) > LARGEST_IN_FILE[array.dtype]:
+        raise ValueError(
+            f"{name} of the model contains {largest:.1e}, expected at most {LARGEST_IN_FILE[array.dtype]:.0e}"
+        )
+
+
+def check_map_in_file(array: NDArray[Any], name: str) -> None:
+    """Raise a ValueError if a map of a model file is not of finite numbers in float64, or refuses any row."""
+    if not (array.dtype == FLOAT64 and np.isfinite(array).all()):
+        raise ValueError(f"{name} of the model is not finite numbers in float64")
+    if (square := float(np.vdot(array, array))) > LARGEST[FLOAT64]:
+        raise ValueError(f"{name} of the model has |{name}|^2 = {square:.1e}, expected at most {LARGEST[FLOAT64]:.0e}")
 
 
 def check_width(X: Matrix, name: str, width: int) -> None:

@@ -25,7 +25,17 @@ from ..triplets import stream_from_labels
 from .base import Similarity
 from .calibration import Calibration
 from .contributions import Contributions, cells_of, nonzero_values
-from .inputs import FLOAT64, LARGEST, LARGEST_ROW, Block, Limits, check_scale, check_width, read_triplets
+from .inputs import (
+    FLOAT64,
+    LARGEST,
+    LARGEST_ROW,
+    Block,
+    Limits,
+    check_scale,
+    check_values_in_file,
+    check_width,
+    read_triplets,
+)
 from .online import pending
 from .online.cells import Cells, DenseCells, TouchedCells, check_touched
 from .online.definite import NEVER, Schedule, is_semidefinite, schedule
@@ -509,7 +519,7 @@ class TripletLearner(Similarity):
         factors = np.outer(left, right)
         stds = None
         if hasattr(self, "_cell_variances"):
-            stds = np.abs(factors) * np.sqrt(self._cell_variances(i, j))
+            stds = np.abs(factors) * _roots(self._cell_variances(i, j))
         return Contributions(i, j, cells_of(self.W_, i, j, 0.0) * factors, stds)
 
     @available_if(lambda self: hasattr(self, "_variances"))
@@ -638,8 +648,7 @@ class TripletLearner(Similarity):
         for name, array in state.items():
             if array.dtype != (dtype := expected.get(name, self._check_dtype())):
                 raise ValueError(f"the dtype of {name} is {array.dtype}, expected {dtype}")
-            if not np.isfinite(array).all():
-                raise ValueError(f"{name} of the model contains NaN or infinity")
+            check_values_in_file(array, name)
         if (state["counts"] < 0).any() or (state["counts"] > _LARGEST_COUNT).any():
             raise ValueError(f"counts of the model are not within 0 to {_LARGEST_COUNT}")
         pending.check(state)

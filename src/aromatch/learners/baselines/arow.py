@@ -17,7 +17,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils import checks
@@ -29,7 +28,14 @@ from ...exceptions import NumericalError
 from ...io.container import write_model
 from ...kernels.full import learn_labels
 from ..files import to_parts
-from ..inputs import LARGEST, LARGEST_SCALE_OF_A_COVARIANCE, check_labelled_rows, check_rows
+from ..inputs import (
+    LARGEST,
+    LARGEST_SCALE_OF_A_COVARIANCE,
+    check_class_labels,
+    check_labelled_rows,
+    check_rows,
+    check_values_in_file,
+)
 
 
 class AROW(Shared, ClassifierMixin, BaseEstimator):
@@ -104,6 +110,7 @@ class AROW(Shared, ClassifierMixin, BaseEstimator):
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of `predict`, weighted by `sample_weight` if it is given."""
         labels = checks.check_labels(y, "y")
+        check_class_labels(labels, "y")
         weights = checks.check_weights(sample_weight, len(labels))
         if weights is not None and not weights.any():
             raise ValueError("sample_weight must have a weight above 0, got zeros only")
@@ -134,9 +141,9 @@ class AROW(Shared, ClassifierMixin, BaseEstimator):
         r, dtype = self._check_params()
         X, y = check_labelled_rows(self, X, y, reset=starts)
         if starts:
-            self.classes_ = _two_classes(y if classes is None else classes)
+            self.classes_ = _two_classes(y, "y") if classes is None else _two_classes(classes, "classes")
             self._state = self._first_state(X.shape[1], dtype)
-        elif classes is not None and not np.array_equal(_two_classes(classes), self.classes_):
+        elif classes is not None and not np.array_equal(_two_classes(classes, "classes"), self.classes_):
             raise ValueError(f"classes must stay {self.classes_.tolist()}, got {np.unique(classes).tolist()}")
         self._check_layout(self._state, X.shape[1])
         unknown = np.setdiff1d(y, self.classes_)
@@ -181,8 +188,8 @@ class AROW(Shared, ClassifierMixin, BaseEstimator):
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int | None) -> None:
         """Check the arrays of a file."""
         self._check_layout(state, m)
-        if not all(np.isfinite(array).all() for array in state.values()):
-            raise ValueError("the arrays of the model contain NaN or infinity")
+        for name, array in state.items():
+            check_values_in_file(array, name)
 
     def _check_layout(self, state: dict[str, NDArray[Any]], m: int) -> None:
         """Check that shapes and precision of the arrays fit the parameters."""
@@ -211,9 +218,10 @@ class AROW(Shared, ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _two_classes(labels: ArrayLike) -> NDArray[Any]:
-    check_classification_targets(labels)
-    classes = np.unique(np.asarray(labels))
+def _two_classes(labels: ArrayLike, name: str) -> NDArray[Any]:
+    given = checks.check_labels(labels, name)
+    check_class_labels(given, name)
+    classes = np.unique(given)
     if len(classes) > 2:
         raise ValueError("Only binary classification is supported. The type of the target is multiclass.")
     if len(classes) < 2:

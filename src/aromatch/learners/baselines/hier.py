@@ -32,7 +32,7 @@ from ..._utils.rows import Matrix, MatrixLike, as_float64
 from ..._utils.sharing import drafts, reads
 from ...triplets import LabelSampler
 from ..base import Similarity
-from ..inputs import FLOAT64, LARGEST, product
+from ..inputs import FLOAT64, LARGEST, check_map_in_file, product
 
 Path = tuple[Hashable, ...]
 
@@ -150,8 +150,8 @@ class HIER(Similarity):
         if m != n:
             raise ValueError(f"the model has {m} features of queries and {n} of objects, expected as many")
         for name, array in state.items():
-            if name != "n_iter" and not (array.dtype == FLOAT64 and np.isfinite(array).all()):
-                raise ValueError(f"the model's {name} is not finite numbers in float64")
+            if name != "n_iter":
+                check_map_in_file(array, name)
 
     def _check_params(self) -> None:
         checks.check_number(self.C, "C", above=0)

@@ -21,7 +21,7 @@ from ..._utils.indices import read_both
 from ..._utils.rows import Matrix, MatrixLike, as_float64
 from ..._utils.sharing import reads
 from ..base import Similarity
-from ..inputs import FLOAT64, LARGEST, product
+from ..inputs import FLOAT64, LARGEST, check_map_in_file, product
 
 _PAIRS_PER_CHUNK = 2**12
 
@@ -83,7 +83,9 @@ class MetricSimilarity(Similarity):
         if m != n:
             raise ValueError(f"the model has {m} query features and {n} object features, expected as many")
         for name, array in state.items():
-            if array.dtype.kind == "f" and not (array.dtype == FLOAT64 and np.isfinite(array).all()):
+            if name == "L":
+                check_map_in_file(array, name)
+            elif array.dtype.kind == "f" and not (array.dtype == FLOAT64 and np.isfinite(array).all()):
                 raise ValueError(f"{name} of the model is not finite numbers in float64")
 
     def _check_params(self) -> None:

@@ -33,7 +33,7 @@ from ...triplets import from_labels
 from ..base import Similarity
 from ..baselines.cosine import row_products
 from ..contributions import Contributions, nonzero_values
-from ..inputs import FLOAT64, LARGEST, product, read_triplets
+from ..inputs import FLOAT64, LARGEST, check_map_in_file, product, read_triplets
 from .projection import moment_map, psd_factor, singular_factors
 from .refinement import refine
 from .spectral import spectral_map
@@ -285,7 +285,7 @@ class TripletEmbedding(Similarity):
         shapes: dict[str, tuple[int, ...]] = {"method": (1,), "power": (1,), "scores": (len(_FITTED_METHODS),)}
         for name, width in (("query_map", m), ("object_map", n)):
             if name in state:
-                shapes[name] = width, state["query_map"].shape[-1]
+                shapes[name] = width, *state["query_map"].shape[-1:]
         return shapes
 
     def _check_state(self, state: dict[str, Array], m: int, n: int) -> None:
@@ -296,8 +296,8 @@ class TripletEmbedding(Similarity):
         if state["method"][0] not in range(len(_FITTED_METHODS)):
             raise ValueError(f"the model's method is {state['method'][0]}, expected 0 to {len(_FITTED_METHODS) - 1}")
         for name in ("power", "query_map", "object_map"):
-            if name in state and not (state[name].dtype == FLOAT64 and np.isfinite(state[name]).all()):
-                raise ValueError(f"the model's {name} is not finite numbers in float64")
+            if name in state:
+                check_map_in_file(state[name], name)
 
     def _map_queries(self, Q: Matrix) -> Matrix:
         return self._mapped(Q, self._query_map)
