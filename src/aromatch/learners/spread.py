@@ -23,6 +23,9 @@ from .._utils.rows import Matrix
 
 Array = NDArray[Any]
 
+# The squares of larger numbers overflow in single precision.
+_LARGEST_SINGLE = 1e15
+
 
 class Spread(Protocol):
     """Deviation of the images of some queries from their means."""
@@ -95,6 +98,8 @@ class FullSpread:
 
 
 def _squares(X: Matrix) -> Matrix:
+    if X.dtype == np.float32 and np.abs(X.data if sparse.issparse(X) else X).max(initial=0.0) > _LARGEST_SINGLE:
+        X = X.astype(np.float64)
     return X.multiply(X).tocsr() if sparse.issparse(X) else X * X
 
 

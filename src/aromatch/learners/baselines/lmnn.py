@@ -37,12 +37,17 @@ from ..._utils.progress import progress_bar
 from ..._utils.rows import Matrix, MatrixLike
 from ..._utils.sharing import drafts, reads
 from ...triplets import LabelSampler
+from ..inputs import FLOAT64
 from .metric import MetricSimilarity, squares
 
 _ITERATIONS_OF_A_ROUND = 10
 _DISTANCES_PER_CHUNK = 2**23
 # A search in single precision looks this much further, so that rounding leaves no impostor out.
 _SLACK = 1e-3
+# Larger coordinates are scaled down for it, since their squares overflow.
+_LARGEST_SINGLE = 1e15
+# Arrays with a number for each target neighbour that the objective has in memory.
+_N_TARGET_ARRAYS = 8
 
 
 class Neighbours(NamedTuple):
@@ -170,8 +175,12 @@ class LMNN(MetricSimilarity):
         self, X: Matrix, classes: NDArray[np.int64], advance: Callable[[int], None]
     ) -> tuple[NDArray[Any], list[float], list[int]]:
         n, m = X.shape
-        targets = target_neighbours(X, classes, self.n_neighbors)
-        most = max(1, self.max_impostors // n)
+        k = min(int(self.n_neighbors), n - 1)  # no row has more
+        checks.check_fits_in_memory(
+            _N_TARGET_ARRAYS * n * k * FLOAT64.itemsize, f"n_neighbors={k:,} target neighbours of each of {n:,} rows"
+        )
+        targets = target_neighbours(X, classes, k)
+        most = max(1, int(self.max_impostors) // n)
         scale = best_scale(X, classes, targets, self.mu)
         L = np.sqrt(scale) * np.eye(m)
         found, n_left_out = find_impostors(X, L, classes, targets, most)
@@ -268,6 +277,9 @@ def find_impostors(
     Z = np.asarray(X @ L)
     reach = 1 + _SLACK + np.max([squares(Z - Z[column]) for column in targets.T], axis=0)
     reach[(targets == np.arange(len(Z))[:, np.newaxis]).all(axis=1)] = -np.inf
+    if (largest := np.abs(Z).max()) > _LARGEST_SINGLE:  # by a power of two, which rounds nothing
+        scale = np.ldexp(1.0, -int(np.frexp(largest)[1]))
+        Z, reach = Z * scale, reach * scale * scale
     Z = Z.astype(np.float32)
     norms = squares(Z)
     counts, columns, n_beyond = [], [], 0
