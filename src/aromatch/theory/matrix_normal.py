@@ -26,6 +26,8 @@ __all__ = ["kl_divergence", "log_density", "objective", "sample"]
 
 # Tolerance relative to the largest entry, for rounding in float32.
 _SYMMETRIC_TO = 1e-6
+# Products of six numbers, and quotients by r of at least its inverse, must not overflow.
+LARGEST = 1e40
 
 
 def log_density(X: ArrayLike, W: ArrayLike, Omega: ArrayLike, Lambda: ArrayLike) -> Any:
@@ -256,6 +258,8 @@ def as_floats(
     array = array.astype(np.float64, copy=False)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} contains NaN or infinity, expected finite numbers")
+    if (largest := np.abs(array).max(initial=0.0)) > LARGEST:
+        raise ValueError(f"{name} contains a number of size {largest:.1e}, expected at most {LARGEST:.0e}")
     return array
 
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from .._utils import checks
 from .._utils.rows import as_float64, as_matrix, read_rows
-from .matrix_normal import as_floats
+from .matrix_normal import LARGEST, as_floats
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,13 +65,16 @@ class Run:
         updated = np.asarray(self.updated)
         if updated.dtype != np.bool_ or updated.shape != (N,):
             raise ValueError(f"updated must be {N} booleans, got {updated.dtype} of shape {updated.shape}")
+        r = checks.check_number(self.r, "r", above=0)
+        if r < 1 / LARGEST:
+            raise ValueError(f"r must be at least {1 / LARGEST:.0e}, got {self.r!r}")
         checked = {
             "queries": queries,
             "differences": differences,
             "margins": as_floats(self.margins, "margins", shape=(N,)),
             "updated": updated,
             "variances_after": as_floats(self.variances_after, "variances_after", shape=(N,)),
-            "r": checks.check_number(self.r, "r", above=0),
+            "r": r,
             "Sigma": None if self.Sigma is None else as_floats(self.Sigma, "Sigma", ndim=2),
             "Omega": None if self.Omega is None else as_floats(self.Omega, "Omega", shape=(n, n)),
             "Lambda": None if self.Lambda is None else as_floats(self.Lambda, "Lambda", shape=(m, m)),
