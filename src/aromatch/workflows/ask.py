@@ -226,7 +226,9 @@ def as_online(model: Any, Q: Matrix, P: Matrix) -> DiagonalAROMA:
     generator = np.random.default_rng(0)
     sizes = (Q.shape[0], P.shape[0], P.shape[0])
     triplets = np.column_stack([generator.integers(n, size=_N_MARGINS) for n in sizes])
-    scale = float(np.sqrt(np.mean(model.margins(triplets, Q, P) ** 2)))
+    margins = model.margins(triplets, Q, P)
+    exponent = int(np.frexp(np.abs(margins).max())[1])  # squares could overflow; powers of two round nothing
+    scale = float(np.ldexp(np.sqrt(np.mean(np.ldexp(margins, -exponent) ** 2)), exponent))
     return DiagonalAROMA(init=model.W_ / scale if scale > 0 else model.W_).fit_triplets(triplets[:0], Q, P)
 
 

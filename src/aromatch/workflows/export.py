@@ -36,6 +36,8 @@ _MAX_INDEXED = 2000
 _N_PROBES = 8
 # Maps with more cells are read in chunks and stored as sparse matrices.
 _MAX_CELLS = 2**24
+# Products with larger numbers could overflow.
+_LARGEST_IMAGE = 1e100
 # By metric: the FAISS index, the operator and the operator class of pgvector, and the score from the operator.
 _STORES = {
     "dot": {
@@ -154,6 +156,8 @@ def _linear_map(transform: Callable[[Any], Any], width: int) -> tuple[Any, float
     mapped = parts[0] if len(parts) == 1 else sparse.vstack(parts) if sparse.issparse(parts[0]) else np.vstack(parts)
     probes = np.random.default_rng(0).normal(size=(_N_PROBES, width))
     expected, doubled = (as_dense(transform(scale * probes)).astype(np.float64) for scale in (1.0, 2.0))
+    if (largest := np.abs(doubled).max()) > _LARGEST_IMAGE:
+        raise ValueError(f"the map of this model returns {largest:.1e} for vectors of unit size, too large to export")
     norms = np.linalg.norm(expected), np.linalg.norm(doubled)
     power = round(1 - float(np.log2(norms[1] / norms[0])), 9) + 0.0 if norms[0] else 0.0
     if 0 < power < 1:  # the image of a unit vector has the norm |L_i|^(1 - a)
@@ -170,6 +174,9 @@ def _linear_map(transform: Callable[[Any], Any], width: int) -> tuple[Any, float
 
 def _lost_share(W: Any, left: Array, right: Array) -> float:
     """Return the share of the squared norm of W that the short vectors lose."""
+    # Squares of large weights overflow: all are divided by a power of two, which rounds nothing.
+    exponent = int(np.frexp(abs(W).max())[1]) // 2
+    W, left, right = W * 0.25**exponent, left * 0.5**exponent, right * 0.5**exponent
     total = float(sparse.linalg.norm(W) if sparse.issparse(W) else np.linalg.norm(W)) ** 2
     kept = float(np.sum((left.T @ left) * (right.T @ right)))
     return max(0.0, 1.0 - kept / total) if total > 0 else 0.0
