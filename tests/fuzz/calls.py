@@ -108,7 +108,7 @@ _SPOILED = [
     "put({}, None, dtype=object)", "put({}, 10**400, dtype=object)", "put({}, 'x', dtype=object)", "put({}, [1, 2], dtype=object)", "put({}, 2**62, dtype='i8')", "str({})", "{{1: {}}}", "[{}]", "({},)",
     "csr({})", "csr({}, 'csc')", "csr({}, 'coo')", "csr({}, 'bsr')", "csr({}, 'dia')", "csr({}, 'dok')", "csr({}, 'lil')", "sparse.csr_matrix({})",
 ]  # fmt: skip
-_FORMS = ("csr", "csc", "coo", "bsr", "dia")
+_FORMS = ("csr", "csc", "coo", "bsr", "dia", "lil", "dok")
 _INDEX_TYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f8", "bool", "object")
 _INDEX_LISTS = (
     "[]",
@@ -125,6 +125,30 @@ _INDEX_LISTS = (
     "[0, 9, 1, 2, 3, 4, 5, 6, 7]",
     "list(range(0, 36, 4))",
     "[0] * 8 + [99]",
+)
+_LISTS_OF_LISTS = (
+    "[]",
+    "[[0]] * 8",
+    "[[0, 1, 2, 3]] * 7 + [[0] * 9]",
+    "[[]] * 8",
+    "[[0]] * 40",
+    "[[2**62]] * 8",
+    "[[-1]] * 8",
+    "[[nan]] * 8",
+    "[[None]] * 8",
+    "[0] * 8",
+)
+_DICTIONARIES = (
+    "{}",
+    "{(0, 0): 1.0}",
+    "{(100, 0): 1.0}",
+    "{(0, -1): 1.0}",
+    "{(2**62, 0): 1.0}",
+    "{0: 1.0}",
+    "{(0, 0, 0): 1.0}",
+    "{(0, 0): None}",
+    "{(0, 0): 10**400}",
+    "{(nan, 0): 1.0}",
 )
 _SHAPES = (
     "(8, 4)",
@@ -285,9 +309,11 @@ def hostile(draw: Any, valid: str) -> str:
         # Only for a matrix: SciPy cannot represent a broken one as text, so no message about another type can name it.
         form = draw(st.sampled_from(_FORMS))
         arrays = {"index_type": f"'{draw(st.sampled_from(_INDEX_TYPES))}'"} if draw(st.booleans()) else {}
-        names = {"coo": ("data",), "dia": ("data", "offsets")}.get(form, ("indices", "indptr", "data"))
+        of_form = {"coo": ("data",), "dia": ("data", "offsets"), "lil": ("rows", "data"), "dok": ("_dict",)}
+        names = of_form.get(form, ("indices", "indptr", "data"))
         for name in draw(st.lists(st.sampled_from(names), max_size=2, unique=True)):
-            arrays[name] = draw(st.sampled_from(_INDEX_LISTS))
+            lists = {"lil": _LISTS_OF_LISTS, "dok": _DICTIONARIES}.get(form, _INDEX_LISTS)
+            arrays[name] = draw(st.sampled_from(lists))
         if draw(st.integers(0, 3)) == 0:
             arrays["shape"] = draw(st.sampled_from(_SHAPES))
         return f"csr(Q, '{form}'{''.join(f', {name}={value}' for name, value in arrays.items())})"
@@ -377,8 +403,8 @@ def run_call(case: CallCase, work: Path) -> str:
 
 
 def _takes_pictures(case: CallCase) -> bool:
-    """Return whether a method takes pictures, which may be paths."""
-    return "ImageFeatures" in case.on or "PatchDescriptors" in case.on
+    """Return whether a method takes pictures: every text among them is the path of a file, which may not exist."""
+    return "image_features" in case.on or "ImageFeatures" in case.on or "PatchDescriptors" in case.on
 
 
 def _function(name: str, target: Any) -> Any:

@@ -134,8 +134,10 @@ def _command(line: str, answers: str = "", codes: Sequence[int] = _CODES) -> Tar
         name = arguments[0]
         if code not in codes:
             raise GuaranteeError(f"{name} returns exit code {code}: {err[:500]!r}")
-        if code in (BAD_INPUT, NO_IMPROVEMENT) and err.count("\n") != 1:
-            raise GuaranteeError(f"{name} prints {err.count(chr(10))} lines for an error: {err[:500]!r}")
+        # A command that asks may fail at an answer: its questions are above the error.
+        error = err[max(0, err.rfind("aromatch: ")) :] if answers else err
+        if code in (BAD_INPUT, NO_IMPROVEMENT) and error.count("\n") != 1:
+            raise GuaranteeError(f"{name} prints {error.count(chr(10))} lines for an error: {error[:500]!r}")
         if code == 0 and err and not answers:
             raise GuaranteeError(f"{name} prints to standard error: {err[:500]!r}")
         control = next(

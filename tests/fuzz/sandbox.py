@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import math
 import os
 import re
 import resource
@@ -32,6 +33,8 @@ FAILURES = (EXCEPTION, CRASH, HANG, MEMORY)
 _PACKAGE = str(Path(aromatch.__file__).parent)
 # State that a case leaves behind in the process ends with the worker.
 _CASES_PER_WORKER = 500
+# Multiples of the time limit after which a case hangs, however little of the processor it had.
+_MAX_WAITS = 5
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+),? in (?P<function>\S+)')
 
 
@@ -61,7 +64,8 @@ class Sandbox:
     run : callable
         Takes a case and returns whether it was accepted or refused; exceptions are failures.
     seconds : float
-        Time limit of a case.
+        Time limit of a case, in seconds of a processor: other jobs of the machine do not make a case hang. A case that
+        waits five times as long hangs too.
     n_bytes : int
         Memory that a case may take above that of a new worker.
     """
@@ -90,7 +94,7 @@ class Sandbox:
         self._n_cases += 1
         try:
             self._connection.send(case)
-            if not self._connection.poll(self._seconds):
+            if not self._is_answered():
                 return self._hang()
             outcome: Outcome = self._connection.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -98,6 +102,19 @@ class Sandbox:
         if outcome.kind == MEMORY:
             self._end()
         return outcome
+
+    def _is_answered(self) -> bool:
+        """Return whether the worker ends its case within the limit."""
+        assert self._pid is not None
+        start = _processor_seconds(self._pid)
+        if self._connection.poll(self._seconds):
+            return True
+        for _ in range(_MAX_WAITS - 1):
+            if not _processor_seconds(self._pid) - start < 0.95 * self._seconds:
+                return False
+            if self._connection.poll(self._seconds):
+                return True
+        return False
 
     def _start(self) -> None:
         self._connection, of_worker = Pipe()
@@ -209,3 +226,12 @@ def _data_size() -> int:
             if line.startswith("VmData:"):
                 return int(line.split()[1]) * 1024
     return _peak()
+
+
+def _processor_seconds(pid: int) -> float:
+    """Return the processor time of a process so far; infinity if the system does not report it."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return math.inf
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

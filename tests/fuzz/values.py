@@ -163,6 +163,12 @@ def csr(array: Any = Q, form: str = "csr", **arrays: Any) -> Any:
                 matrix.coords = tuple(one.astype(values) for one in matrix.coords)
         elif name == "shape":
             matrix._shape = values
+        elif form == "lil":
+            lists = np.empty(len(values), dtype=object)
+            lists[:] = values
+            setattr(matrix, name, lists)
+        elif form == "dok":
+            matrix._dict = values
         else:
             setattr(matrix, name, np.asarray(values))
     return matrix
