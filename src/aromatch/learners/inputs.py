@@ -106,7 +106,7 @@ def check_labelled_rows(
 
 def check_class_labels(labels: NDArray[Any], name: str) -> None:
     """Check that labels are those of classes, as scikit-learn does, which converts whole floats to 64-bit integers."""
-    if labels.dtype.kind == "f" and len(labels) and (largest := np.abs(labels).max()) >= 2**63:
+    if labels.dtype.kind == "f" and len(labels) and (largest := float(np.abs(labels).max())) >= 2**63:
         raise ValueError(f"{name} has a label of size {largest:g}, expected text, or numbers below 2**63")
     check_classification_targets(labels)
 
