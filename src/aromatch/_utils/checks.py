@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from ..exceptions import InsufficientMemoryError
 
@@ -40,8 +41,16 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         raise InsufficientMemoryError(f"{name} does not fit in memory as an array") from None
 
 
+def check_not_sparse(values: Any, name: str) -> Any:
+    """Return `values` after checking that it is no sparse matrix, of which SciPy iterates over some formats only."""
+    if sparse.issparse(values):
+        raise TypeError(f"{name} must be a sequence, got a sparse matrix of shape {values.shape}")
+    return values
+
+
 def as_list(values: Iterable[Any], name: str) -> list[Any]:
     """Return the items of an iterable; raise a ValueError if it has more than fit in memory, as a range may."""
+    values = check_not_sparse(values, name)
     try:
         n = length_hint(values)
     except OverflowError:

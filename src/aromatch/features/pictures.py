@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from .._utils.checks import as_array, as_list
 
@@ -39,7 +38,7 @@ def check_pictures(images: Any) -> list[Any]:
     single = isinstance(images, str | bytes | os.PathLike)
     if isinstance(images, np.ndarray):
         single = images.ndim == 2 or (images.ndim == 3 and images.shape[2] in (3, 4))
-    if single or not isinstance(images, Iterable) or isinstance(images, Mapping) or issparse(images):
+    if single or not isinstance(images, Iterable) or isinstance(images, Mapping):
         raise TypeError(f"images must be a sequence of pictures, got {type(images).__name__}")
     pictures = as_list(images, "images")
     if not pictures:

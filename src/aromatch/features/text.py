@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.checks import check_choice, check_integer, check_labels
+from .._utils.checks import as_list, check_choice, check_integer, check_labels
 
 WORDS = r"(?u)\b\w\w+\b"
 # Excludes checksums and encoded images, which are words of hundreds of letters.
@@ -323,7 +323,7 @@ def _check_texts(texts: Any) -> list[str]:
     """Check texts; return them as a list."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise TypeError(f"texts must be a sequence of strings, got {type(texts).__name__}")
-    documents = list(texts)
+    documents = as_list(texts, "texts")
     if not documents:
         raise ValueError("texts must contain at least one text, got none")
     for at, text in enumerate(documents):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._utils.checks import check_not_sparse
 from .records import records
 
 COLUMNS = {"judgements": ("good", "bad"), "clicks": ("shown", "clicked")}
@@ -73,7 +74,7 @@ def _from_file(path: Path, columns: tuple[str, str], known: Container[Any]) -> I
 
 
 def _from_items(items: Iterable[Any], columns: tuple[str, str]) -> Iterator[ResultList]:
-    for number, item in enumerate(items):
+    for number, item in enumerate(check_not_sparse(items, "log")):
         where = f"log, item {number}"
         if isinstance(item, Mapping):
             yield _from_mapping(item, columns, where)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._utils.checks import check_integer, check_number, random_generator
+from .._utils.checks import check_integer, check_not_sparse, check_number, random_generator
 from ..io.logs import is_sequence
 from ..io.records import lines_of
 from ._comparisons import Comparisons, IdRows, Report, UnknownIds, as_triplets, sample_negatives
@@ -118,7 +118,7 @@ def read_qrels(qrels: Any) -> Iterable[tuple[str, Any, Any, float]]:
                 where = f"qrels[{query!r}][{one!r}]"
                 yield where, query, one, check_number(grade, where)
     else:
-        for number, judgement in enumerate(qrels):
+        for number, judgement in enumerate(check_not_sparse(qrels, "qrels")):
             where = f"qrels, item {number}"
             if not is_sequence(judgement, 3):
                 raise TypeError(f"{where} must be (query, object, grade), got {judgement!r}")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .._utils.checks import check_fits_in_memory, check_integer, check_number, random_generator
+from .._utils.checks import check_fits_in_memory, check_integer, check_not_sparse, check_number, random_generator
 from ._comparisons import Comparisons, IdRows, Report, UnknownIds, sample_unless
 
 # Three indices, each with a copy, and what the samples are compared with.
@@ -80,7 +80,7 @@ def from_sessions(
     check_fits_in_memory(n * _BYTES_OF_A_TRIPLET, f"An array of {n:,} triplets (n)")
     check_fits_in_memory(objects.n * _BYTES_OF_AN_OBJECT, f"The counts of {objects.n:,} objects (object_ids)")
     visited, ends, n_read = [], [0], 0
-    for number, session in enumerate(sessions):
+    for number, session in enumerate(check_not_sparse(sessions, "sessions")):
         n_read += 1
         if isinstance(session, str | bytes):
             raise TypeError(f"sessions, item {number} must be ids of visited objects, got {session!r}")

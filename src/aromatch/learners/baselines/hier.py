@@ -213,7 +213,7 @@ def hierarchy_from_dots(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise TypeError(f"names must be a sequence of texts, got {type(names).__name__}")
     found = {}
-    for name in names:
+    for name in checks.check_not_sparse(names, "names"):
         if not isinstance(name, str):
             raise TypeError(f"names must be texts, got {name!r} ({type(name).__name__})")
         found[str(name)] = tuple(name.split(".")[:-1])
