@@ -563,3 +563,24 @@ def test_numbers_of_numpy_mean_the_same_as_those_of_python():
         am.triplets.from_clicks(log, 1, 9, n_judged=n, random_state=0) for n in (np.uint64(2**64 - 1), 9)
     )
     np.testing.assert_array_equal(found.triplets, expected.triplets)
+
+
+@pytest.mark.parametrize(
+    ("learner", "parameters"),
+    [
+        (am.ITML, {"max_sweeps": np.int8(127), "n_constraints": np.uint8(255), "random_state": 0}),
+        (am.LEGO, {"n_constraints": np.uint8(255), "random_state": 0}),
+        (am.LMNN, {"max_iter": np.int8(3), "n_neighbors": np.int8(2), "max_impostors": np.uint64(100)}),
+        (am.HIER, {"max_iter": np.int8(127)}),
+        (am.DiagonalAROMA, {"n_triplets": np.uint8(255), "random_state": 0}),
+    ],
+)
+def test_parameters_of_numpy_do_not_wrap_around(learner, parameters):
+    found, expected = (learner(**{n: kind(v) for n, v in parameters.items()}).fit(Q, Y) for kind in (lambda v: v, int))
+    np.testing.assert_array_equal(found.similarity(Q), expected.similarity(Q))
+
+
+def test_a_fingerprint_of_numbers_of_numpy_is_saved(tmp_path):
+    fingerprint = am.Fingerprint("x", np.int64(6), np.bool_(True), (np.float32(1),))
+    am.DiagonalAROMA().fit_triplets([[0, 1, 2]], Q).set_fingerprint(fingerprint).save(tmp_path / "model")
+    assert am.load(tmp_path / "model").fingerprints_[0] == fingerprint

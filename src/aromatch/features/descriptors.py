@@ -154,7 +154,7 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
             cache.mkdir(parents=True, exist_ok=True)
             remove_stale(cache)
         jobs = (delayed(_work)(function, picture, at, settings, cache) for at, picture in enumerate(pictures))
-        n_jobs = 1 if len(pictures) <= FEW else self.n_jobs
+        n_jobs = 1 if len(pictures) <= FEW else int(self.n_jobs)
         with progress_bar(doing, len(pictures), enabled=self.verbose) as advance:
             for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
                 yield result
@@ -172,15 +172,16 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
             raise ValueError(f"colour_bins must be three numbers, got {self.colour_bins!r}")
         if not scales or max(scales) > 1:
             raise ValueError(f"scales must be one or more numbers of at most 1, got {self.scales!r}")
-        if self.longest_side is not None:
-            check_integer(self.longest_side, "longest_side", at_least=1)
+        longest_side = self.longest_side
+        if longest_side is not None:
+            longest_side = check_integer(longest_side, "longest_side", at_least=1)
         if check_integer(self.n_jobs, "n_jobs", at_least=-(2**31)) == 0:
             raise ValueError("n_jobs must be a number of processes, or -1 for one per core, got 0")
         return {
             "patch_size": patch_size,
             "stride": check_integer(self.stride, "stride", at_least=1),
             "scales": scales,
-            "longest_side": self.longest_side,
+            "longest_side": longest_side,
             "colour_space": check_choice(self.colour_space, "colour_space", patches.COLOUR_SPACES),
             "colour_bins": bins,
         }

@@ -60,12 +60,14 @@ class Fingerprint:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise TypeError(f"name must be text, got {self.name!r}")
-        checks.check_integer(self.dimension, "dimension", at_least=1)
-        checks.check_flag(self.is_normalised, "is_normalised")
+        dimension = checks.check_integer(self.dimension, "dimension", at_least=1)
+        is_normalised = checks.check_flag(self.is_normalised, "is_normalised")
         if not isinstance(self.probe, tuple):
             raise TypeError(f"probe must be a tuple of numbers, got {self.probe!r}")
-        for number in self.probe:
-            checks.check_number(number, "probe")
+        probe = tuple(checks.check_number(number, "probe") for number in self.probe)
+        # Numbers of NumPy have no place in the header of a file.
+        for name, value in (("dimension", dimension), ("is_normalised", is_normalised), ("probe", probe)):
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of(cls, name: str, vectors: MatrixLike) -> Self:

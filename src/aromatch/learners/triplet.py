@@ -182,11 +182,11 @@ class TripletLearner(Similarity):
         """
         noise = self._check_common_params()
         _, (view, _, square), y = self._read_labelled(X, y, [np.float64, np.float32])
-        stream = stream_from_labels(y, self.n_triplets, self.random_state)
+        stream = stream_from_labels(y, int(self.n_triplets), self.random_state)
         self.__dict__.pop("_state", None)
         self._begin(view.shape[1], view.shape[1])
         limits = self._limits()
-        with self._bar(self.n_triplets) as advance:
+        with self._bar(int(self.n_triplets)) as advance:
             for triplets in stream:
                 block, seen = Block(view, view, view, triplets, None), self.n_triplets_seen_
                 scale = check_scale(block, square, square, noise, limits)

@@ -94,7 +94,7 @@ class HIER(Similarity):
         classes = np.unique(y)
         paths = {} if self.hierarchy is None else check_hierarchy(self.hierarchy)
         S = class_similarity(classes.tolist(), paths)
-        classifier = LogisticRegression(C=self.C, max_iter=self.max_iter).fit(X, y)
+        classifier = LogisticRegression(C=float(self.C), max_iter=int(self.max_iter)).fit(X, y)
         coef, intercept = classifier.coef_, classifier.intercept_
         if len(classes) == 2:  # scikit-learn keeps one row, for the difference of the two
             coef, intercept = np.vstack([-coef, coef]) / 2, np.concatenate([-intercept, intercept]) / 2

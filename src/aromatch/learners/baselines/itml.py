@@ -113,7 +113,7 @@ class ITML(MetricSimilarity):
         X, y = self._check_labelled(X, y)
         self._check_fits(X.shape[1])
         n_classes = len(np.unique(y))
-        n = 40 * n_classes * (n_classes - 1) if self.n_constraints is None else self.n_constraints
+        n = 40 * n_classes * (n_classes - 1) if self.n_constraints is None else int(self.n_constraints)
         self._replace_state(PairSampler(self.bounds, self.random_state).from_labels(X, y, n).metric(self._learn))
         return self
 
@@ -166,7 +166,8 @@ class ITML(MetricSimilarity):
     def _learn(self, M: NDArray[Any], pairs: Pairs) -> dict[str, NDArray[Any]]:
         """Change M by LogDet steps; return further arrays of the state."""
         V, is_similar, near, far = pairs
-        gamma, rate = float(self.gamma), self.gamma / (self.gamma + 1.0)
+        gamma, tol, max_sweeps = float(self.gamma), float(self.tol), int(self.max_sweeps)
+        rate = gamma / (gamma + 1.0)
         delta: list[float] = np.where(is_similar, 1.0, -1.0).tolist()
         inverse_xi: list[float] = np.where(is_similar, 1 / near, 1 / far).tolist()
         lambdas = [0.0] * len(delta)
@@ -180,12 +181,12 @@ class ITML(MetricSimilarity):
             return delta[i] * alpha / (1 - delta[i] * alpha * d)
 
         n_sweeps = 0
-        with progress_bar("ITML", self.max_sweeps * len(delta), enabled=self.verbose) as advance:
-            while n_sweeps < self.max_sweeps:
+        with progress_bar("ITML", max_sweeps * len(delta), enabled=self.verbose) as advance:
+            while n_sweeps < max_sweeps:
                 before = np.array(lambdas)
                 logdet_steps(M, V, beta_of, advance)
                 n_sweeps += 1
                 after = np.array(lambdas)
-                if np.linalg.norm(after - before) <= self.tol * (np.linalg.norm(after) + np.linalg.norm(before)):
+                if np.linalg.norm(after - before) <= tol * (np.linalg.norm(after) + np.linalg.norm(before)):
                     break
         return {"n_sweeps": np.array([n_sweeps])}

@@ -101,7 +101,7 @@ class LEGO(MetricSimilarity):
         self._check_params()
         X, y = self._check_labelled(X, y)
         self._check_fits(X.shape[1])
-        n = self.n_constraints
+        n = int(self.n_constraints)
         self._replace_state(PairSampler(self.bounds, self.random_state).from_labels(X, y, n).metric(self._learn))
         return self
 

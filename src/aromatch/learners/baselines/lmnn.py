@@ -135,7 +135,7 @@ class LMNN(MetricSimilarity):
         LabelSampler(y)  # raises if no row has another one of its label and one of another label
         self._check_fits(X.shape[1], n_matrices=30)  # L-BFGS remembers ten steps and ten gradients
         classes = checks.class_indices(y, None)[0]
-        with progress_bar("LMNN", self.max_iter, enabled=self.verbose) as advance:
+        with progress_bar("LMNN", int(self.max_iter), enabled=self.verbose) as advance:
             L, objectives, counts = self._minimise(X, classes, advance)
         self._replace_state({"L": L, "objectives": np.array(objectives), "counts": np.array(counts)})
         return self
@@ -175,26 +175,27 @@ class LMNN(MetricSimilarity):
         self, X: Matrix, classes: NDArray[np.int64], advance: Callable[[int], None]
     ) -> tuple[NDArray[Any], list[float], list[int]]:
         n, m = X.shape
+        mu, tol, max_iter = float(self.mu), float(self.tol), int(self.max_iter)
         k = min(int(self.n_neighbors), n - 1)  # no row has more
         checks.check_fits_in_memory(
             _N_TARGET_ARRAYS * n * k * FLOAT64.itemsize, f"n_neighbors={k:,} target neighbours of each of {n:,} rows"
         )
         targets = target_neighbours(X, classes, k)
         most = max(1, int(self.max_impostors) // n)
-        scale = best_scale(X, classes, targets, self.mu)
+        scale = best_scale(X, classes, targets, mu)
         L = np.sqrt(scale) * np.eye(m)
         found, n_left_out = find_impostors(X, L, classes, targets, most)
-        value = loss_and_gradient(L, X, found, self.mu)[0]
+        value = loss_and_gradient(L, X, found, mu)[0]
         objectives = [value]
         n_iterations = 0
-        while n_iterations < self.max_iter:
+        while n_iterations < max_iter:
             result = optimize.minimize(
-                lambda flat, found: _flat(loss_and_gradient(flat.reshape(m, m), X, found, self.mu)),
+                lambda flat, found: _flat(loss_and_gradient(flat.reshape(m, m), X, found, mu)),
                 L.ravel(),
                 args=(found,),
                 jac=True,
                 method="L-BFGS-B",
-                options={"maxiter": min(_ITERATIONS_OF_A_ROUND, self.max_iter - n_iterations), "ftol": 0, "gtol": 0},
+                options={"maxiter": min(_ITERATIONS_OF_A_ROUND, max_iter - n_iterations), "ftol": 0, "gtol": 0},
                 callback=lambda intermediate_result: advance(1),
             )
             n_iterations += max(1, result.nit)
@@ -202,11 +203,11 @@ class LMNN(MetricSimilarity):
             more, n_beyond = find_impostors(X, newer, classes, targets, most)
             known, found = len(found.impostors), union(found, more)
             # Both on what is known now: at L the new ones count nothing, unless it was the limit that hid them.
-            before, value = (loss_and_gradient(each, X, found, self.mu)[0] for each in (L, newer))
+            before, value = (loss_and_gradient(each, X, found, mu)[0] for each in (L, newer))
             if value < before:
                 L, n_left_out = newer, n_beyond
                 objectives.append(value)
-                if before - value <= self.tol * before:
+                if before - value <= tol * before:
                     break
             elif len(found.impostors) == known:
                 break  # with new impostors the next round starts where this one did, and knows better
