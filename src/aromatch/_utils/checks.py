@@ -41,6 +41,12 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         raise InsufficientMemoryError(f"{name} does not fit in memory as an array") from None
 
 
+def n_dimensions(values: Any, name: str) -> int:
+    """Return the number of dimensions of an array, or of what NumPy can convert."""
+    n = getattr(values, "ndim", None)
+    return n if isinstance(n, int) else as_array(values, name).ndim
+
+
 def check_not_sparse(values: Any, name: str) -> Any:
     """Return `values` after checking that it is no sparse matrix, of which SciPy iterates over some formats only."""
     if sparse.issparse(values):

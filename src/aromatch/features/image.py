@@ -42,6 +42,8 @@ from .patches import N_PATTERNS
 from .pictures import Picture, check_pictures
 
 SCALINGS = ("sqrt", "l1", "l2")
+# Squares of distances between vectors are computed in single precision.
+_LARGEST_WEIGHT = 1e10
 TERM_WEIGHTS = ("sqrt", "count", "log", "binary")
 
 
@@ -280,6 +282,8 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
 
     def _scale(self) -> "partial[NDArray[np.float32]]":
         weight = check_number(self.colour_weight, "colour_weight", at_least=0)
+        if weight > _LARGEST_WEIGHT:
+            raise ValueError(f"colour_weight must be at most {_LARGEST_WEIGHT:.0e}, got {self.colour_weight!r}")
         return partial(scaled, scaling=check_choice(self.scaling, "scaling", SCALINGS), colour_weight=weight)
 
     def _weighed(self, counts: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from .._utils.checks import check_number, n_dimensions
 from ..io.sparse import as_stored, sparse_matrix, sparse_parts
 from .calibration import Calibration
 from .fingerprint import Fingerprint
@@ -25,7 +26,7 @@ def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
     for name, value in model.get_params(deep=False).items():
         if sparse.issparse(value):
             arrays |= sparse_parts(f"sparse.{name}", value)
-        elif name == "init" and not isinstance(value, str) and np.ndim(value) > 0:
+        elif name == "init" and not isinstance(value, str) and n_dimensions(value, name) > 0:
             arrays[f"parameter.{name}"] = as_stored(np.asarray(value))
         elif isinstance(value, np.random.RandomState | np.random.Generator):
             raise TypeError(
@@ -35,7 +36,7 @@ def to_parts(model: Any, state: dict[str, NDArray[Any]]) -> Parts:
         elif isinstance(value, type | np.dtype):
             parameters[name] = np.dtype(value).name
         elif isinstance(value, Real) and not isinstance(value, bool | np.bool_ | Integral):
-            parameters[name] = float(value)
+            parameters[name] = check_number(value, name, allow_inf=True)
         else:
             parameters[name] = _as_header(value)
     header: dict[str, Any] = {

@@ -161,7 +161,7 @@ class Index(Shared):
                 name = type(self.model).__name__
                 raise TypeError(f"explore={explore!r} needs a model with {capability}, got {name}")
         generator = checks.random_generator(random_state) if explore == "thompson" else None
-        is_vector = np.ndim(queries) == 1
+        is_vector = checks.n_dimensions(queries, "queries") == 1
         with self.model._lock.reading:
             self._update_map()
             with self._lock.reading:

@@ -38,7 +38,7 @@ def initial_scale(init: Any, m: int, n: int) -> float | None:
         if init == "zero":
             return 0.0
         init = 1.0
-    if isinstance(init, Sequence) or np.ndim(init) > 0:
+    if isinstance(init, Sequence) or checks.n_dimensions(init, "init") > 0:
         return None
     scale = checks.check_number(init, "init")
     if m != n:

@@ -186,7 +186,7 @@ class Adapter(Shared):
             found = [self._store.nearest(self._transform(some), k) for some in self._chunks(rows)]
             keys, scores = (np.concatenate(part) for part in zip(*found, strict=True))
             ids = self._store.ids_of(keys)
-        is_single = isinstance(query, str) or (np.ndim(query) == 1 and not _is_text(query))
+        is_single = isinstance(query, str) or (checks.n_dimensions(query, "query") == 1 and not _is_text(query))
         return Hits(ids[0], scores[0]) if is_single else Hits(ids, scores)
 
     def similarity(self, Q: Queries, P: MatrixLike | None = None) -> Array:
