@@ -481,6 +481,8 @@ def test_a_baseline_refuses_bad_input_and_stays_as_it_was(model, case):
         (am.ITML(n_constraints=-1), ValueError, "n_constraints must be at least 0"),
         (am.ITML(bounds=(1.0,)), ValueError, "bounds must be None or two numbers"),
         (am.ITML(bounds=(0.0, 1.0)), ValueError, "each of bounds must be greater than 0"),
+        (am.ITML(bounds=(1e-300, 1.0)), ValueError, "each of bounds must be from"),
+        (am.LEGO(bounds=(1.0, 1e300)), ValueError, "each of bounds must be from"),
         (am.ITML(verbose="yes"), TypeError, "verbose must be True or False"),
         (am.ITML(random_state="seed"), TypeError, "random_state"),
         (am.LEGO(eta=NAN), ValueError, "eta must be a finite number"),

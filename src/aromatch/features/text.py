@@ -17,6 +17,7 @@ Without classes, `choose="frequency"` selects the terms with the highest documen
 Y. Yang and J. O. Pedersen, "A comparative study on feature selection in text categorization", ICML 1997.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -278,6 +279,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         """Set the fitted attributes; return the counts of the selected terms in the training texts."""
         n_terms = check_integer(self.n_terms, "n_terms", at_least=1)
         check_choice(self.choose, "choose", _WAYS_TO_CHOOSE)
+        _check_pattern(self.token_pattern)
         documents = _check_texts(texts)
         needs_classes = self.choose == "information_gain"
         if y is None and needs_classes:
@@ -317,6 +319,15 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.target_tags.required = self.choose == "information_gain"
         return tags
+
+
+def _check_pattern(pattern: Any) -> None:
+    """Check that a text is a regular expression; scikit-learn checks the type."""
+    if isinstance(pattern, str):
+        try:
+            re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(f"token_pattern must be a regular expression, got {pattern!r}: {error}") from None
 
 
 def _check_texts(texts: Any) -> list[str]:

@@ -148,4 +148,6 @@ def check_bounds(bounds: Any) -> tuple[float, float]:
     if values.shape != (2,) or values.dtype.kind not in "fiu":
         raise ValueError(f"bounds must be None or two numbers (near, far), got {bounds!r}")
     near, far = (checks.check_number(value, "each of bounds", above=0) for value in values.tolist())
+    if min(near, far) < NO_DISTANCE or max(near, far) > 1 / NO_DISTANCE:
+        raise ValueError(f"each of bounds must be from {NO_DISTANCE:.0e} to {1 / NO_DISTANCE:.0e}, got {bounds!r}")
     return near, far

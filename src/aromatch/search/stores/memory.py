@@ -285,7 +285,7 @@ class MemoryStore:
             existing = given[self._indices(keys)[0] >= 0]
             if len(existing):
                 raise ValueError(
-                    f"ids contains {existing.tolist()[0]!r}, which exists already; remove that object first"
+                    f"ids contains {existing[:1].tolist()[0]!r}, which exists already; remove that object first"
                 )
         if given.dtype == object:
             keys = np.arange(self.next_key, self.next_key + n)
@@ -295,7 +295,7 @@ class MemoryStore:
         """Return the chunk of each key and its index there; raise a ValueError if one is absent."""
         of_chunk, indices = self._indices(keys)
         if len(of_chunk) and of_chunk.min() < 0:
-            raise ValueError(f"{name} contains {ids[of_chunk < 0].tolist()[0]!r}, which is not among the objects")
+            raise ValueError(f"{name} contains {ids[of_chunk < 0][:1].tolist()[0]!r}, which is not among the objects")
         return of_chunk, indices
 
     def _indices(self, keys: Keys) -> tuple[Keys, Keys]:
