@@ -256,8 +256,9 @@ def test_a_log_cut_at_any_byte_of_its_last_record_keeps_the_earlier_ones(asked):
         assert (len(content.records), content.n_torn) == (1 + n_answers, n_torn)
         with RecordLog(log) as opened:
             assert opened.n_torn == n_torn
-            opened.append({"n": 1})
-        assert log.read_bytes() == (whole if n_answers == 4 else whole[:n_before]) + b'{"n": 1}\n'
+            assert log.read_bytes() == whole[:size]
+            opened.append({"skipped": True})
+        assert log.read_bytes() == (whole if n_answers == 4 else whole[:n_before]) + b'{"skipped": true}\n'
         if size in (n_before, n_before + 1, len(whole) - 2, len(whole) - 1, len(whole)):
             log.write_bytes(whole[:size])
             assert replayed(start, log) == models[n_answers]
@@ -292,6 +293,30 @@ def test_a_broken_line_that_no_crash_leaves_is_an_error_that_names_it(asked, lin
         with pytest.raises(ValueError, match=r"answers.jsonl, line 6 "):
             ask(str(model), lambda _: 1, n=1)
         assert log.read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [b"a secret key", b'{"id": "a", "text": "b"}', b'{"query": 1}\n{"query": "torn'])
+def test_a_file_that_is_not_a_log_of_the_model_is_refused_and_unchanged(asked, tmp_path, content):
+    _, model, _ = asked
+    (tmp_path / "notes.jsonl").write_bytes(content)
+    with pytest.raises(ValueError, match=r"notes\.jsonl, line 1 "):
+        ask(str(model), lambda _: 1, n=1, log=str(tmp_path / "notes.jsonl"))
+    assert (tmp_path / "notes.jsonl").read_bytes() == content
+
+
+@pytest.mark.skipif(os.name != "posix", reason="symbolic links")
+def test_the_default_log_is_not_a_link_and_a_log_that_is_named_may_be_one(asked, tmp_path):
+    _, model, log = asked
+    target = tmp_path / "victim"
+    log.rename(target)
+    log.symlink_to(target)
+    before = target.read_bytes()
+    with pytest.raises(ValueError, match=r"answers\.jsonl must be a regular file, got a symbolic link to .*victim"):
+        ask(str(model), lambda _: 1, n=1)
+    assert target.read_bytes() == before
+    ask(str(model), lambda _: 1, n=1, log=str(log))
+    assert target.read_bytes().startswith(before)
+    assert log.is_symlink()
 
 
 def test_a_log_that_was_edited_is_refused(asked):

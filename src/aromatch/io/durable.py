@@ -119,7 +119,7 @@ def replacing(path: str | PathLike[str], *, clean: bool = True) -> Iterator[Bina
     name = os.fspath(path)
     target = os.path.realpath(name)
     folder = os.path.dirname(target)
-    with _naming(name):
+    with naming(name):
         mode = _permissions(target)
         if clean:
             remove_stale(folder)
@@ -129,7 +129,7 @@ def replacing(path: str | PathLike[str], *, clean: bool = True) -> Iterator[Bina
         file: BinaryIO = io.BufferedWriter(raw)
         yield file
         file.flush()
-        with _naming(name):
+        with naming(name):
             if mode is not None:
                 system.chmod(temporary, mode)
             system.sync(descriptor)
@@ -204,6 +204,15 @@ def sync_folder(folder: str) -> None:
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Name the file that the user named in every OSError of writing, and not a temporary one."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, f"cannot write the file: {error.strerror or error}", name) from error
+
+
 class _RawFile(io.FileIO):
     """The temporary file below its buffer; errors name the target."""
 
@@ -212,17 +221,8 @@ class _RawFile(io.FileIO):
         self._target = name
 
     def write(self, data: Any, /) -> int:
-        with _naming(self._target):
+        with naming(self._target):
             return system.write(self.fileno(), data)
-
-
-@contextlib.contextmanager
-def _naming(name: str) -> Iterator[None]:
-    """Name the file that the user named in every OSError, and not the temporary one."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, f"cannot write the file: {error.strerror or error}", name) from error
 
 
 def _permissions(target: str) -> int | None:

@@ -262,7 +262,8 @@ def ask(
         The objects, and the queries if these are not the objects; `data` is required unless `trust_recorded_paths` is
         set.
     log : path, optional
-        File to append the answers to; by default the model file with ``.answers.jsonl``.
+        File to append the answers to; by default the model file with ``.answers.jsonl``, which must not be a symbolic
+        link.
     output : path, optional
         The model file to write; by default the old one is replaced.
     seed : int, default 0
@@ -273,10 +274,10 @@ def ask(
     check_integer(n, "-n", at_least=1)
     check_integer(seed, "--seed", at_least=0)
     session, target = _Session(path, data, queries, trust_recorded_paths), output or path
-    log = log or f"{path}.answers.jsonl"
+    is_named, log = bool(log), log or f"{path}.answers.jsonl"
     _check_log(log)
     n_asked = n_learned = n_skipped = n_mispredicted = n_compared = n_disagreed = 0
-    with threadpool_limits(1), RecordLog(log) as file:
+    with threadpool_limits(1), RecordLog(log, follow_links=is_named) as file:
         answered = _answers(file.records)
         of_people = [one for one in answered if one.values.get("by") == PERSON]
         asked = {session.rows(one) for one in answered}
