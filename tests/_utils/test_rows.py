@@ -309,7 +309,29 @@ def lists(rows):
         broken("lil", rows=lists([[0]] * 4)),
         broken("lil", rows=lists([[2**62, 0, 1, 2]] * 4)),
         broken("lil", data=lists([[1.0] * 40] * 4)),
+        broken("lil", data=lists([[1.0]] * 4)),
+        broken("lil", data=lists([(1.0,) * 4] * 4)),
+        broken("lil", rows=lists([[0, 1, 2, 4]] * 4)),
+        broken("lil", rows=lists([[-1, 1, 2, 3]] * 4)),
+        broken("lil", rows=lists([[0, 1, 2, 0.5]] * 4)),
+        broken("lil", rows=lists([[0, 1, 2, None]] * 4)),
+        broken("lil", rows=lists([None] * 4)),
+        broken("lil", rows=[[0, 1, 2, 3]] * 4),
         broken("lil", _shape=(2, 4)),
+        broken("lil", _shape=(400, 4)),
+        broken("lil", _shape=(4, 3)),
+        broken("dok", _dict={(4, 0): 1.0}),
+        broken("dok", _dict={(0, -1): 1.0}),
+        broken("dok", _dict={(2**40, 0): 1.0}),
+        broken("dok", _dict={(2**62, 2**62): 1.0}),
+        broken("dok", _dict={(2**70, 0): 1.0}),
+        broken("dok", _dict={(0,): 1.0}),
+        broken("dok", _dict={(0, 0, 0): 1.0}),
+        broken("dok", _dict={(0.5, 0): 1.0}),
+        broken("dok", _dict={("a", 0): 1.0}),
+        broken("dok", _dict={(0, 0): "x"}),
+        broken("dok", _shape=(4, 2)),
+        broken("csc", _shape=(4.0, 4)),
         broken("lil", _shape=(-1, 4)),
     ],
 )
@@ -327,4 +349,31 @@ def test_a_sparse_matrix_whose_arrays_point_outside_is_refused_in_every_format(X
     ]
     for call in calls:
         with pytest.raises(ValueError, match=f"is not a valid {X.format.upper()} matrix"):
+            call()
+
+
+def far(kind, shape):
+    """A sparse matrix with few values in a huge shape."""
+    if kind in ("coo", "dok", "dia"):
+        return broken(kind, _shape=shape)
+    indptr = np.minimum(np.arange(5), 1)
+    at = np.zeros(1, np.int64)
+    return getattr(sparse, f"{kind}_array")((np.ones(1), at, indptr), shape=shape if kind == "csr" else shape[::-1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [(kind, shape) for kind in ("coo", "dok", "dia") for shape in ((2**40, 4), (4, 2**46), (2**62, 4), (4, 2**62))]
+    + [(kind, (4, length)) for kind in ("csr", "csc") for length in (2**46, 2**62)],
+)
+def test_a_sparse_matrix_that_is_too_high_or_wide_for_memory_is_refused_by_name(kind, shape):
+    X = far(kind, shape)
+    for call in (
+        lambda: am.Cosine().similarity(X),
+        lambda: am.DiagonalAROMA().fit_triplets([[0, 1, 2]], X),
+        lambda: am.Index(am.Cosine(), X),
+    ):
+        with pytest.raises(
+            am.exceptions.InsufficientMemoryError, match=r"rows and columns of \w+, of shape .* would take"
+        ):
             call()

@@ -5,6 +5,7 @@ converted, but only the rows in use, so the cost of a call depends on its triple
 """
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -118,20 +119,20 @@ def _structure_problem(X: Any) -> str | None:
     """Return what is wrong with the arrays of a sparse matrix; None if nothing is."""
     if X.ndim != 2 and (X.format not in _ANY_DIMENSION or X.ndim == 0):
         return "it must be 2-D"
-    if min(X.shape) < 0:
-        return "its shape must not be negative"
+    if not all(isinstance(length, Integral) and int(length) >= 0 for length in X.shape):
+        return "its shape must be integers of at least 0"
     if X.format == "lil":
         return _lil_problem(X)
+    if X.format == "dok":
+        return _dok_problem(X)
     if X.format in _COMPRESSED:
         arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr}
         dimensions = {"data": 3 if X.format == "bsr" else 1}
     elif X.format == "coo":
         arrays = {"data": X.data} | {f"coords[{axis}]": along for axis, along in enumerate(X.coords)}
         dimensions = {}
-    elif X.format == "dia":
+    else:
         arrays, dimensions = {"data": X.data, "offsets": X.offsets}, {"data": 2}
-    else:  # dok is a dictionary: what it becomes is checked
-        return None
     for label, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.ndim != dimensions.get(label, 1):
             return f"{label} must be an array of {dimensions.get(label, 1)} dimensions"
@@ -167,10 +168,25 @@ def _lil_problem(X: Any) -> str | None:
     for label, lists in (("rows", X.rows), ("data", X.data)):
         if not isinstance(lists, np.ndarray) or lists.dtype != object or lists.shape != X.shape[:1]:
             return f"{label} must be an array of {X.shape[0]} lists"
-        if not all(isinstance(one, list) for one in lists):
+        if not all(type(one) is list for one in lists):
             return f"{label} must be an array of {X.shape[0]} lists"
     if any(len(indices) != len(values) for indices, values in zip(X.rows, X.data, strict=True)):
         return "rows and data must have lists of the same lengths"
+    types = {kind for indices in X.rows for kind in map(type, indices)}
+    if not all(issubclass(kind, Integral) for kind in types):
+        return "rows must be lists of integers"
+    is_inside = all(min(indices) >= 0 and max(indices) < X.shape[1] for indices in X.rows if indices)
+    return None if is_inside else "its indices are out of range"
+
+
+def _dok_problem(X: Any) -> str | None:
+    """Return what is wrong with the keys of a DOK matrix, of which SciPy drops what it does not use."""
+    for key in X.keys():  # noqa: SIM118 - iteration over a matrix yields rows
+        place = key if isinstance(key, tuple) else (key,)
+        if len(place) != X.ndim or not all(isinstance(one, Integral) for one in place):
+            return f"its keys must be {X.ndim} integers, got {key!r:.100}"
+        if not all(0 <= one < length for one, length in zip(place, X.shape, strict=True)):
+            return f"its indices are out of range, got the key {key!r:.100}"
     return None
 
 
