@@ -34,7 +34,7 @@ def as_ids(ids: ArrayLike, name: str) -> NDArray[Any]:
     values = array.tolist() if hasattr(ids, "dtype") or isinstance(ids, str) else as_list(ids, name)  # type: ignore[arg-type]
     wrong = [one for one in values if not isinstance(one, str)]
     if wrong:
-        raise TypeError(f"{name} must be all int or all str, got {wrong[0]!r} ({type(wrong[0]).__name__})")
+        raise TypeError(f"{name} must be all int or all str, got {wrong[0]!r:.100} ({type(wrong[0]).__name__})")
     found = np.empty(len(values), dtype=object)
     found[:] = [str(one) for one in values]
     return found
@@ -61,7 +61,7 @@ class IdTable:
         given = as_ids(ids, name)
         if len(given) and (given.dtype == object) != (self.names is not None):
             kind = "int" if self.names is None else "str"
-            raise TypeError(f"{name} must be {kind} like the ids of the objects, got {given.tolist()[0]!r}")
+            raise TypeError(f"{name} must be {kind} like the ids of the objects, got {given.tolist()[0]!r:.100}")
         if self.names is None or not len(given):
             return given, given
         return given, np.array([self._key_of.get(one, -1) for one in given], dtype=np.int64)

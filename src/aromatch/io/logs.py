@@ -53,7 +53,7 @@ def read_lists(
         if kind == "clicks":
             not_shown = [each for each in one.second if each not in one.first]
             if not_shown:
-                raise ValueError(f"{one.where}: {not_shown[0]!r} was clicked, but is not in shown")
+                raise ValueError(f"{one.where}: {not_shown[0]!r:.100} was clicked, but is not in shown")
         yield one
 
 
@@ -80,7 +80,7 @@ def _from_items(items: Iterable[Any], columns: tuple[str, str]) -> Iterator[Resu
             yield _from_mapping(item, columns, where)
             continue
         if not is_sequence(item, 3):
-            raise TypeError(f"{where} must be (query, {columns[0]}, {columns[1]}), got {item!r}")
+            raise TypeError(f"{where} must be (query, {columns[0]}, {columns[1]}), got {item!r:.100}")
         yield _from_mapping(dict(zip(("query", *columns), item, strict=True)), columns, where)
 
 
@@ -100,7 +100,7 @@ def _as_ids(value: Any, name: str, where: str) -> list[Any]:
         return list(value)
     if name != "shown" and (value is None or isinstance(value, str | int | np.integer)):
         return [] if value is None else [value]
-    raise TypeError(f"{where}: {name} must be a list of ids, got {value!r}")
+    raise TypeError(f"{where}: {name} must be a list of ids, got {value!r:.100}")
 
 
 def is_sequence(item: Any, length: int) -> bool:

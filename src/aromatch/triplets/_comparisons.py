@@ -64,17 +64,17 @@ class IdRows:
                 raise ValueError(f"{name} must be ids or a number of rows, from 1 to {_MAX_ROWS:,}, got {ids}")
             return
         if isinstance(ids, str | bytes):
-            raise TypeError(f"{name} must be a sequence of ids, one for each row, got {ids!r}")
+            raise TypeError(f"{name} must be a sequence of ids, one for each row, got {ids!r:.100}")
         listed = ids.tolist() if isinstance(ids, np.ndarray) else as_list(ids, name)
         if not listed:
             raise ValueError(f"{name} is empty, expected one id for each row")
         for one in listed:
             if not isinstance(one, int | str | np.integer) or isinstance(one, bool):
-                raise TypeError(f"{name} must be int or str, got {one!r} ({type(one).__name__})")
+                raise TypeError(f"{name} must be int or str, got {one!r:.100} ({type(one).__name__})")
         self.n, self._rows = len(listed), {one: row for row, one in enumerate(listed)}
         if len(self._rows) < len(listed):
             twice = next(one for row, one in enumerate(listed) if self._rows[one] != row)
-            raise ValueError(f"{name} must be unique, got {twice!r} twice")
+            raise ValueError(f"{name} must be unique, got {twice!r:.100} twice")
 
     def __contains__(self, one: Any) -> bool:
         return self._rows is not None and one in self._rows
@@ -92,7 +92,7 @@ class IdRows:
             row = int(one)
         except (TypeError, ValueError):
             raise TypeError(
-                f"{one!r} is not a row index; with {self.name} a number of rows, ids are row indices, "
+                f"{one!r:.100} is not a row index; with {self.name} a number of rows, ids are row indices, "
                 f"otherwise pass the ids of all rows as {self.name}"
             ) from None
         return row if 0 <= row < self.n and row == (one if not isinstance(one, str) else row) else None
@@ -113,7 +113,7 @@ class UnknownIds:
         self._n_known += row is not None
         if row is None:
             if self._refuses:
-                raise ValueError(f"{where}: {one!r} is not in {rows.name}; missing='skip' skips unknown ids")
+                raise ValueError(f"{where}: {one!r:.100} is not in {rows.name}; missing='skip' skips unknown ids")
             self.n += 1
             self._latest = rows, one
         return row
@@ -123,8 +123,8 @@ class UnknownIds:
         if self._latest is not None and not self._n_known:
             rows, one = self._latest
             raise ValueError(
-                f"no id is in {rows.name}: got {one!r} ({type(one).__name__}), but rows have ids such as "
-                f"{rows.example!r} ({type(rows.example).__name__})"
+                f"no id is in {rows.name}: got {one!r:.100} ({type(one).__name__}), but rows have ids such as "
+                f"{rows.example!r:.100} ({type(rows.example).__name__})"
             )
 
 

@@ -201,7 +201,7 @@ def _why_no_query(labels: NDArray[Any], object_labels: NDArray[Any] | None) -> s
     name, objects = ("y", labels) if object_labels is None else ("y_objects", object_labels)
     if bool(np.all(objects == objects[0])):
         return (
-            f"{name} holds one class only ({objects[:1].tolist()[0]!r}), "
+            f"{name} holds one class only ({objects[:1].tolist()[0]!r:.100}), "
             "expected at least two: a triplet needs an object of another class"
         )
     if object_labels is None:

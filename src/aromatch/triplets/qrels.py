@@ -113,15 +113,15 @@ def read_qrels(qrels: Any) -> Iterable[tuple[str, Any, Any, float]]:
     elif isinstance(qrels, Mapping):
         for query, of_query in qrels.items():
             if not isinstance(of_query, Mapping):
-                raise TypeError(f"qrels[{query!r}] must be a mapping of objects to grades, got {of_query!r}")
+                raise TypeError(f"qrels[{query!r:.100}] must be a mapping of objects to grades, got {of_query!r:.100}")
             for one, grade in of_query.items():
-                where = f"qrels[{query!r}][{one!r}]"
+                where = f"qrels[{query!r:.100}][{one!r:.100}]"
                 yield where, query, one, check_number(grade, where)
     else:
         for number, judgement in enumerate(check_not_sparse(qrels, "qrels")):
             where = f"qrels, item {number}"
             if not is_sequence(judgement, 3):
-                raise TypeError(f"{where} must be (query, object, grade), got {judgement!r}")
+                raise TypeError(f"{where} must be (query, object, grade), got {judgement!r:.100}")
             query, one, grade = judgement.tolist() if isinstance(judgement, np.ndarray) else judgement
             yield where, query, one, check_number(grade, f"the grade of {where}")
 
@@ -145,5 +145,5 @@ def _lines(path: Path) -> Iterable[tuple[str, Any, Any, float]]:
         except ValueError:
             if number == 1 and len(parts) == 3:
                 continue
-            raise ValueError(f"{where}: the grade must be a number, got {grade!r}") from None
+            raise ValueError(f"{where}: the grade must be a number, got {grade!r:.100}") from None
         yield where, query, one, check_number(value, f"the grade of {where}")

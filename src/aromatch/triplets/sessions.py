@@ -83,7 +83,7 @@ def from_sessions(
     for number, session in enumerate(check_not_sparse(sessions, "sessions")):
         n_read += 1
         if isinstance(session, str | bytes):
-            raise TypeError(f"sessions, item {number} must be ids of visited objects, got {session!r}")
+            raise TypeError(f"sessions, item {number} must be ids of visited objects, got {session!r:.100}")
         rows = {unknown.row(objects, one, f"sessions, item {number}") for one in session}
         found = sorted(row for row in rows if row is not None)
         if 2 <= len(found) <= max_length:

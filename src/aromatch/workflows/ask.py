@@ -148,7 +148,7 @@ class _Session:
         ids = [one.values[name] for name in TRIPLET]
         found = [rows.get(each) for each, rows in zip(ids, (self._row_of[0], of_objects, of_objects), strict=True)]
         if None in found:
-            raise ValueError(f"{one.where}: unknown id {ids[found.index(None)]!r}")
+            raise ValueError(f"{one.where}: unknown id {ids[found.index(None)]!r:.100}")
         return tuple(found)  # type: ignore[return-value]
 
     def next_comparison(self, asked: set[Triplet], generator: np.random.Generator) -> Triplet | None:

@@ -99,11 +99,11 @@ def read_query(trained: TrainedModel, objects: Items, words: str | None, like: s
         if trained.queries.what != "texts":
             raise ValueError("WORDS are for models of texts, got a model of vectors: use --like or --queries")
         if not words.strip():
-            raise ValueError(f"WORDS must contain at least one word, got {words!r}")
+            raise ValueError(f"WORDS must contain at least one word, got {words!r:.100}")
         return Items("the query", [words], texts=[words])
     assert like is not None
     if trained.queries is not trained.objects:
         raise ValueError("--like needs queries with the features of objects: use --queries")
     if like not in objects.ids:
-        raise ValueError(f"--like: {objects.source} has no id {like!r}; ids are such as {objects.ids[0]!r}")
+        raise ValueError(f"--like: {objects.source} has no id {like!r:.100}; ids are such as {objects.ids[0]!r:.100}")
     return objects.select([objects.ids.index(like)])

@@ -69,7 +69,7 @@ def explain(
     objects = read_objects(path, trained, data, trust_recorded_paths=trust_recorded_paths)
     asking = read_query(trained, objects, words, like)
     if one not in objects.ids:
-        raise ValueError(f"{objects.source} has no id {one!r}; ids are such as {objects.ids[0]!r}")
+        raise ValueError(f"{objects.source} has no id {one!r:.100}; ids are such as {objects.ids[0]!r:.100}")
     found = objects.select([objects.ids.index(one)])
     q, p, model = trained.queries.rows(asking), trained.objects.rows(found), trained.model
     names = trained.objects.feature_names()

@@ -116,7 +116,7 @@ def search(
         if rows is None:
             raise ValueError("--compare needs queries and objects with the same features")
         if is_baseline and not rows[0].nnz:
-            raise ValueError(f"no text in {objects.source} contains any of the words {words!r}")
+            raise ValueError(f"no text in {objects.source} contains any of the words {words!r:.100}")
         baseline = best_objects(Cosine(), *rows, k, own)
     if is_baseline and baseline is not None:
         found = baseline

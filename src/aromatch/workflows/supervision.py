@@ -221,12 +221,12 @@ def _read_labels(data: Supervised, path: str, missing: str) -> Supervised:
         label = as_id(_first(values, LABELS, where), "the label", where)
         targets = [(labels, row[one]) for labels, row in zip(found, rows, strict=True) if one in row]
         if not targets and missing == "error":
-            raise ValueError(f"{where}: unknown id {one!r}; ids are such as {objects.ids[0]!r}")
+            raise ValueError(f"{where}: unknown id {one!r:.100}; ids are such as {objects.ids[0]!r:.100}")
         for labels, row in targets:
             labels[row] = label
             n_known += 1
     if not n_known:
-        raise ValueError(f"{path} has no known id; ids are such as {objects.ids[0]!r}")
+        raise ValueError(f"{path} has no known id; ids are such as {objects.ids[0]!r:.100}")
     return _labelled(data, path, found[0], found[-1])
 
 
@@ -238,7 +238,7 @@ def _first(values: dict[str, Any], names: Sequence[str], where: str) -> Any:
     for name in names:
         if name in values:
             return values[name]
-    raise ValueError(f"{where} has no {names[0]!r}, got {', '.join(values) or 'nothing'}")
+    raise ValueError(f"{where} has no {names[0]!r}, got {', '.join(values) or 'nothing':.200}")
 
 
 def _names_of(names: Sequence[str], path: str) -> Any:
@@ -282,13 +282,15 @@ def _read_triplets(data: Supervised, path: str, missing: str) -> Supervised:
         for name, rows_of, items in zip(TRIPLET, row_of, sides, strict=True):
             one = as_id(_first(values, (name,), where), name, where)
             if one not in rows_of and missing == "error":
-                raise ValueError(f"{where}: {name} has the unknown id {one!r}; ids are such as {items.ids[0]!r}")
+                raise ValueError(
+                    f"{where}: {name} has the unknown id {one!r:.100}; ids are such as {items.ids[0]!r:.100}"
+                )
             triplet.append(rows_of.get(one, -1))
         if min(triplet) < 0:
             n_unknown += 1
             continue
         if triplet[1] == triplet[2]:
-            raise ValueError(f"{where}: better and worse are the same, {values['better']!r}")
+            raise ValueError(f"{where}: better and worse are the same, {values['better']!r:.100}")
         triplets.append(triplet)
         weights.append(as_number(values.get("weight", 1.0), "the weight", where))
         if weights[-1] < 0:

@@ -68,8 +68,8 @@ def read_log(path: str, kind: str, objects: Items, queries: Items | None, *, mis
             rows = [row_of.get(one, -1) for one in ids]
             if -1 in rows and missing == "error":
                 raise ValueError(
-                    f"{where}: unknown object id {ids[rows.index(-1)]!r}; ids are such as {objects.ids[0]!r}; "
-                    "--missing skip skips unknown ids"
+                    f"{where}: unknown object id {ids[rows.index(-1)]!r:.100}; ids are such as "
+                    f"{objects.ids[0]!r:.100}; --missing skip skips unknown ids"
                 )
             n_unknown += rows.count(-1)
             listed.append(list(dict.fromkeys(row for row in rows if row >= 0 and row != own_row)))
@@ -115,7 +115,7 @@ class _NamedQueries:
         """Return the row of a query, a new one at its first occurrence, and its row among the objects, or -1."""
         if one not in self._row_of and (self._queries is not None or self._objects.texts is None):
             what = "query" if self._queries is not None else "object"
-            raise ValueError(f"{where}: unknown {what} id {one!r}")
+            raise ValueError(f"{where}: unknown {what} id {one!r:.100}")
         own_row = self._row_of.get(one, -1) if self._queries is None else -1
         return self._rows.setdefault(one, len(self._rows)), own_row
 
