@@ -451,7 +451,7 @@ def test_a_file_over_the_given_memory_is_refused_in_one_line(run, tmp_path, size
     (tmp_path / "x.svm").write_text("1 1:1\n2 2:1\n" * 4)
     code, out, err = run("train", str(tmp_path / "x.svm"), "--max-memory", size, "-o", str(tmp_path / "m"))
     assert (code, out) == (2, "")
-    assert re.fullmatch(r"aromatch: .*x\.svm would take 2,.* expected at most 1,0(00|24) for .*\n", err)
+    assert re.fullmatch(r"aromatch: .*x\.svm would take 3,.* expected at most 1,0(00|24) for .*\n", err)
     assert not (tmp_path / "m").exists()
     assert max_memory() is not None
     run("train", str(tmp_path / "x.svm"), "-o", str(tmp_path / "m"))

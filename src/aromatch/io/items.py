@@ -18,6 +18,7 @@ prepended to its text. Rows without ids are numbered from 0.
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Sequence
@@ -31,14 +32,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .._utils.rows import Matrix, as_float64, as_matrix, read_all
-from .arrays import read_npy, read_npz, read_svmlight
+from .arrays import n_bytes_converted, read_npy, read_npz, read_svmlight
 from .folder import read_folder
 from .limits import BYTES_OF_ROW, check_memory
 from .records import as_id, as_number, has_letters, records
 
 IDS = ("id", "_id", "doc_id", "query_id")
 LABELS = ("label", "category", "class")
-_ROWS_BETWEEN_CHECKS = 2**16
+_BYTES_BETWEEN_CHECKS = 2**24
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 
 
@@ -115,13 +116,14 @@ def read_items(path: str | PathLike[str], *, width: int | None = None) -> Items:
 
 def _of_matrix(path: Any, vectors: Any, ids: Any, labels: Any) -> Items:
     matrix = as_matrix(vectors, str(path))
-    if matrix.dtype.kind != "f" or matrix.dtype.itemsize < 4:
-        n_values = matrix.nnz if sparse.issparse(matrix) else matrix.size
-        check_memory(path, n_values * np.dtype(np.float64).itemsize)
-        matrix = matrix.astype(np.float32) if matrix.dtype == np.float16 else as_float64(matrix, str(path))
-    read_all(matrix, str(path))
     n = matrix.shape[0]
-    check_memory(path, n * BYTES_OF_ROW)
+    if not sparse.issparse(matrix):
+        # A matrix that is mapped takes memory if it is converted; the reader of npz has counted the matrix, too.
+        check_memory(path, n_bytes_converted(matrix.shape, matrix.dtype) + n * BYTES_OF_ROW)
+    if matrix.dtype not in (np.float32, np.float64):
+        is_short = matrix.dtype.kind == "f" and matrix.dtype.itemsize <= 4
+        matrix = matrix.astype(np.float32) if is_short else as_float64(matrix, str(path))
+    read_all(matrix, str(path))
     names = [str(number) for number in range(n)] if ids is None else _column(ids, n, "ids", path)
     given = None if labels is None else np.array(_column(labels, n, "labels", path), dtype=object)
     return _checked(Items(str(path), names, vectors=matrix, labels=given))
@@ -146,7 +148,7 @@ def _of_records(file: Path, source: str) -> Items:
     texts: list[str] = []
     numbers, names, width = array("d"), None, None
     is_text: bool | None = None
-    n_characters = 0
+    n_bytes = n_checked = 0
     left_out: Counter[str] = Counter()
     for where, values in records(file, is_header=has_letters, unnamed=lambda n: [f"feature {at}" for at in range(n)]):
         if is_text is None:
@@ -168,11 +170,14 @@ def _of_records(file: Path, source: str) -> Items:
         ids.append(number)
         label = next((values[name] for name in LABELS if name in values), None)
         labels.append(None if label is None or label == "" else str(label))
-        n_characters += len(texts[-1]) if is_text else 0
-        if len(ids) % _ROWS_BETWEEN_CHECKS == 0:
-            check_memory(file, len(ids) * BYTES_OF_ROW + n_characters + len(numbers) * numbers.itemsize)
+        n_bytes += BYTES_OF_ROW + len(number) + len(labels[-1] or "")
+        n_bytes += sys.getsizeof(texts[-1]) if is_text else len(row) * numbers.itemsize
+        if n_bytes > n_checked + _BYTES_BETWEEN_CHECKS:
+            check_memory(file, n_bytes)
+            n_checked = n_bytes
     if not ids:
         raise ValueError(f"{file} is empty, expected at least one line")
+    check_memory(file, n_bytes)
     vectors = None if is_text else np.frombuffer(numbers).reshape(len(ids), -1)
     known = np.array(labels, dtype=object) if any(label is not None for label in labels) else None
     return Items(source, ids, vectors, texts if is_text else None, known, names, dict(+left_out))
@@ -181,14 +186,14 @@ def _of_records(file: Path, source: str) -> Items:
 def _features(values: dict[str, Any], where: str) -> list[str]:
     names = [name for name in values if name not in (*IDS, *LABELS, "title", "time")]
     if where.partition(", line")[0].endswith(".jsonl") or not names:
-        raise ValueError(f"{where} has neither text nor vector, got {', '.join(values) or 'nothing'}")
+        raise ValueError(f"{where} has neither text nor vector, got {', '.join(values) or 'nothing':.200}")
     return names
 
 
 def _text(values: dict[str, Any], where: str) -> str:
     parts = [values.get("title"), values.get("text")]
     if not isinstance(parts[1], str):
-        raise ValueError(f"{where}: text must be a string, got {parts[1]!r}")
+        raise ValueError(f"{where}: text must be a string, got {parts[1]!r:.100}")
     return "\n".join(part for part in parts if isinstance(part, str) and part)
 
 
@@ -196,7 +201,7 @@ def _row(values: dict[str, Any], names: Sequence[str] | None, where: str) -> lis
     if names is not None:
         absent = [name for name in names if name not in values]
         if absent:
-            raise ValueError(f"{where} has no {absent[0]!r}")
+            raise ValueError(f"{where} has no {absent[0]!r:.100}")
         return [as_number(values[name], name, where) for name in names]
     vector = values.get("vector")
     if isinstance(vector, str):  # a cell of a csv file
@@ -209,5 +214,5 @@ def _row(values: dict[str, Any], names: Sequence[str] | None, where: str) -> lis
 def _checked(items: Items) -> Items:
     if len(set(items.ids)) < len(items):
         twice, count = Counter(items.ids).most_common(1)[0]
-        raise ValueError(f"{items.source}: ids must be unique, but {twice!r} occurs {count} times")
+        raise ValueError(f"{items.source}: ids must be unique, but {twice!r:.100} occurs {count} times")
     return items

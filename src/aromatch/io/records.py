@@ -18,8 +18,10 @@ from .limits import check_memory
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 # Maximum number of characters in a line and in a csv cell.
 MAX_LENGTH = 2**26
-# Lines of this length are checked before they are parsed: JSON takes up to this many bytes for a character.
-_LONG, _BYTES_OF_JSON = 2**20, 32
+# Lines of this length are checked before they are parsed: they take up to this many bytes for a character.
+_LONG, _BYTES_OF_CHARACTER = 2**20, 32
+# Rows of this many cells are checked before they become records: a name, a value and their places in a dict.
+_WIDE, _BYTES_OF_CELL = 2**13, 192
 
 
 class Record(NamedTuple):
@@ -95,7 +97,7 @@ def json_record(line: str, path: str | PathLike[str], number: int) -> Record:
     """Return the record in a line of a jsonl file."""
     where = f"{path}, line {number}"
     if len(line) > _LONG:
-        check_memory(path, len(line) * _BYTES_OF_JSON)
+        check_memory(path, len(line) * _BYTES_OF_CHARACTER)
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -112,10 +114,24 @@ def _of_csv(
     unnamed: Callable[[int], Sequence[str]],
 ) -> Iterator[Record]:
     usual = csv.field_size_limit(MAX_LENGTH)
+    n_characters = n_checked = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal n_characters, n_checked
+        for line in lines_of(path):
+            n_characters += len(line)  # of a row, which may have several lines
+            if n_characters > n_checked + _LONG:
+                check_memory(path, n_characters * _BYTES_OF_CHARACTER)
+                n_checked = n_characters
+            yield line
+
     try:
-        reader = csv.reader(lines_of(path), delimiter=separator, strict=True)
+        reader = csv.reader(lines(), delimiter=separator, strict=True)
         names: list[str] | None = None
         for row in reader:
+            n_characters = n_checked = 0
+            if len(row) > _WIDE:
+                check_memory(path, len(row) * _BYTES_OF_CELL)
             if not row:
                 continue
             if names is None:
@@ -123,7 +139,7 @@ def _of_csv(
                 names = [cell.strip() for cell in row] if starts_with_names else list(unnamed(len(row)))
                 if len(set(names)) < len(names):
                     twice = Counter(names).most_common(1)[0][0]
-                    raise ValueError(f"{path}, line {reader.line_num}: the column {twice!r} occurs twice")
+                    raise ValueError(f"{path}, line {reader.line_num}: the column {twice!r:.100} occurs twice")
                 if starts_with_names:
                     continue
             where = f"{path}, line {reader.line_num}"
@@ -142,7 +158,7 @@ def as_id(value: Any, name: str, where: str) -> str:
         return str(value)
     if isinstance(value, str) and value.strip():
         return value.strip()
-    raise ValueError(f"{where}: {name} must be a non-empty string or an integer, got {value!r}")
+    raise ValueError(f"{where}: {name} must be a non-empty string or an integer, got {value!r:.100}")
 
 
 def as_number(value: Any, name: str, where: str) -> float:
@@ -152,7 +168,7 @@ def as_number(value: Any, name: str, where: str) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError(f"{where}: {name} must be a finite number, got {value!r}")
+        raise ValueError(f"{where}: {name} must be a finite number, got {value!r:.100}")
     return number
 
 

@@ -13,9 +13,11 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.extmath import row_norms
 from threadpoolctl import threadpool_limits
 
+from .._utils.checks import check_fits_in_memory
 from .._utils.printable import as_unicode
 from .._utils.rows import Matrix
 from ..exceptions import NoImprovementError
@@ -27,6 +29,9 @@ from .preparation import Prepared, prepare
 from .selection import BASELINE, select
 from .supervision import Rows, Supervised, content_hashes, read_supervised
 
+# Copies of the values of a collection: scaled and split; with validation, also split again.
+_COPIES, _COPIES_OF_AUTO = 3, 6
+_BYTES_OF_VALUE = {False: 8, True: 16}
 # Maximum number of held-out comparisons for calibration.
 _MAX_PREDICTIONS = 5_000
 
@@ -112,6 +117,7 @@ def train(options: TrainOptions) -> TrainReport:
     files = options.files
     options.learner.check()
     data = read_supervised(options.data, options.queries, files=files, missing=options.missing, seed=options.seed)
+    _check_copies(data, options.learner.learner == AUTO)
     rows, held_out = data.split(options.hold_out, options.seed)
     hashes, notes = np.unique(content_hashes(data.asking, rows)), data.notes
     prepared = prepare(data, rows, options.terms, options.scale)
@@ -172,6 +178,18 @@ def _check_output(path: str) -> None:
         raise FileNotFoundError(f"cannot write {path}: the folder {folder} does not exist")
     if os.path.isdir(path):
         raise IsADirectoryError(f"cannot write {path}: it is a folder, expected a file name")
+
+
+def _check_copies(data: Supervised, is_auto: bool) -> None:
+    """Raise an InsufficientMemoryError if the copies of the vectors that training makes do not fit in memory."""
+    for items in (data.objects, data.queries):
+        if items is None or items.vectors is None:
+            continue
+        is_sparse = sparse.issparse(items.vectors)
+        n_values = items.vectors.nnz if is_sparse else items.vectors.size
+        n_copies = _COPIES_OF_AUTO if is_auto else _COPIES
+        what = f"training on {items.source} ({n_copies} copies of {n_values:,} values)"
+        check_fits_in_memory(n_copies * n_values * _BYTES_OF_VALUE[is_sparse], what)
 
 
 def _training_set(data: Supervised, prepared: Prepared, rows: Rows, options: TrainOptions) -> TrainingSet:
