@@ -5,6 +5,7 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from scipy.linalg.blas import dgemm
 from sklearn.base import clone
 
 import aromatch as am
+from aromatch.io import durable
 from benchmarks.shared.workloads import dense_rows, newsgroups, triplets_of, zipf_rows
 from benchmarks.speed.loops import LEARNERS, N_WARM, ROUNDS, Figure, against_loops, median_times, touching
 
@@ -211,6 +213,38 @@ def wide(loops):
         yield Figure(f"{learner}: 100,000 features, 1,000,000 triplets", None, "", detail)
 
 
+def syncs(loops):
+    """Measure what the syncs of a file and its folder, which make it survive a power failure, cost a save."""
+
+    class Unsynced(durable.System):
+        def sync(self, descriptor):
+            pass
+
+    def using(system):
+        def prepare():
+            durable.system = system
+            return path
+
+        return prepare, model.save
+
+    for title, width in (("100 KB", 79), ("100 MB", 2_500)):
+        model = am.DiagonalAROMA().fit_triplets([[0, 1, 2]], np.eye(3, width))
+        with tempfile.TemporaryDirectory(dir=ROOT) as folder:
+            path = Path(folder, "model")
+            model.save(path)
+            size = path.stat().st_size
+            try:
+                seconds = median_times({"synced": using(durable.System()), "unsynced": using(Unsynced())})
+            finally:
+                durable.system = durable.System()
+        ms = {name: 1000 * value for name, value in seconds.items()}
+        detail = (
+            f"file of {size / 1e6:.3g} MB: {ms['synced']:.3g} ms with the syncs, {ms['unsynced']:.3g} ms without; "
+            "on the disk of the repository"
+        )
+        yield Figure(f"save, {title}: with syncs against without", ms["synced"] / ms["unsynced"], "", detail)
+
+
 def start(loops):
     """Compare the processor time of starting with that of `import numpy`."""
 
@@ -243,5 +277,6 @@ BENCHMARKS = {
     "threads": threads,
     "memory": memory,
     "wide": wide,
+    "syncs": syncs,
     "start": start,
 }
