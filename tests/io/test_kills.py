@@ -66,6 +66,45 @@ class Save:
         assert os.listdir(folder) == ["m"]
 
 
+class SaveAdapter:
+    """Two saves of an adapter, each with one judgement more than the one in the file."""
+
+    @staticmethod
+    def start(folder):
+        SaveAdapter.adapter(0).save(f"{folder}/m")
+
+    @staticmethod
+    def run(folder, acknowledged):
+        first = SaveAdapter.version(folder) + 1
+        for version in (first, first + 1):
+            SaveAdapter.adapter(version).save(f"{folder}/m")
+            acknowledge(acknowledged, version)
+
+    @staticmethod
+    def adapter(version):
+        adapter = am.Adapter(np.eye(16), [f"object {row}" for row in range(16)])
+        for at in range(version):
+            adapter.judge(np.eye(16)[at % 16], good=[f"object {(at + 1) % 16}"], bad=[f"object {(at + 2) % 16}"])
+        return adapter
+
+    @staticmethod
+    def version(folder):
+        return am.load(f"{folder}/m").diagnostics_.n_lists
+
+    @staticmethod
+    def check(folder, n_acknowledged):
+        version = SaveAdapter.version(folder)
+        assert version >= n_acknowledged
+        found, expected = (one.search(np.eye(16), 4) for one in (am.load(folder / "m"), SaveAdapter.adapter(version)))
+        np.testing.assert_array_equal(found.ids, expected.ids)
+        np.testing.assert_array_equal(found.scores, expected.scores)
+
+    @staticmethod
+    def finish(folder):
+        SaveAdapter.adapter(SaveAdapter.version(folder) + 1).save(folder / "m")
+        assert os.listdir(folder) == ["m"]
+
+
 class Train:
     """A training with a checkpoint after every chunk of triplets."""
 
@@ -147,7 +186,7 @@ class Ask:
         assert (folder / "../replayed").read_bytes() == (folder / "m").read_bytes()
 
 
-SCENARIOS = {"save": Save, "train": Train, "ask": Ask}
+SCENARIOS = {"save": Save, "adapter": SaveAdapter, "train": Train, "ask": Ask}
 
 
 class Trials:
@@ -222,8 +261,11 @@ def place(tmp_path_factory):
     return place
 
 
-def test_a_save_that_is_killed_at_any_call_leaves_a_whole_file_and_the_next_save_leaves_no_other(forks, place):
-    trials = Trials(forks, place, Save)
+@pytest.mark.parametrize("scenario", [Save, SaveAdapter])
+def test_a_save_that_is_killed_at_any_call_leaves_a_whole_file_and_the_next_save_leaves_no_other(
+    forks, place, scenario
+):
+    trials = Trials(forks, place, scenario)
     assert {"open", "write", "chmod", "sync", "replace"} <= set(trials.names)
     for at, moment in trials.every_call():
         trials.kill_at(at, moment)
