@@ -45,7 +45,7 @@ MaxMemory = Annotated[
         callback=_limit_memory,
         metavar="SIZE",
         help="Maximum memory for files and models, such as 500M or 4G.",
-        show_default="half of the machine's, and 100 times the size of a file",
+        show_default="half of the machine's, and 1 GiB or 100 times the size of a file",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]

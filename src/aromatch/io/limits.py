@@ -1,9 +1,9 @@
 """Limits on the memory that a file may take.
 
 A few bytes can ask for any amount: an archive expands a thousand times, and a sparse row of 30 bytes may have a value
-in column 2,000,000,000. A reader therefore computes what it is about to allocate and calls `check_memory` first. The
-limit is half of the machine's memory, and no more than `MAX_EXPANSION` times the size of the file or `MIN_LIMIT`,
-whichever is larger. A limit that the user sets (``--max-memory``) replaces both.
+in column 2,000,000,000. A reader therefore computes what it is about to allocate, conversions included, and calls
+`check_memory` first. The limit is half of the machine's memory, and no more than `MAX_EXPANSION` times the size of the
+file or `MIN_LIMIT`, whichever is larger. A limit that the user sets (``--max-memory``) replaces both.
 """
 
 from __future__ import annotations
