@@ -14,7 +14,9 @@ from aromatch.exceptions import InsufficientMemoryError
 from aromatch.io.arrays import read_npy
 from aromatch.io.items import read_items
 from aromatch.io.limits import MAX_EXPANSION, MIN_LIMIT, check_memory
-from aromatch.triplets import from_qrels
+from aromatch.io.record_log import read_log
+from aromatch.triplets import from_clicks, from_qrels
+from aromatch.workflows.train import TrainOptions, train
 
 ROWS = sparse.csr_array(np.arange(1.0, 17.0).reshape(4, 4))
 
@@ -290,8 +292,37 @@ def test_lines_are_counted_against_the_limit_while_they_are_read(tmp_path, limit
     path.write_text(("1\n" if kind == "csv" else '{"vector":[1]}\n') * 70_000)
     assert len(read_items(path)) == 70_000
     limited(10**7)
-    with pytest.raises(InsufficientMemoryError, match=f"x.{kind} would take 1[67],.* expected at most 10,000,000"):
+    with pytest.raises(InsufficientMemoryError, match=f"x.{kind} would take 12,.* expected at most 10,000,000"):
         read_items(path)
+
+
+def test_the_lines_of_judgements_clicks_and_logs_are_counted_against_the_limit(tmp_path, limited):
+    n = 20_000
+    (tmp_path / "qrels").write_text("a 0 b 1\n" * n)
+    (tmp_path / "x.jsonl").write_text('{"query": "a", "better": "b", "worse": "c"}\n' * n)
+    (tmp_path / "x.csv").write_text("query,shown,clicked\n" + "a,b c,b\n" * n)
+    readers = {
+        "qrels": lambda: from_qrels(tmp_path / "qrels", ["a"], ["b", "c"]),
+        "x.jsonl": lambda: read_log(tmp_path / "x.jsonl"),
+        "x.csv": lambda: from_clicks(tmp_path / "x.csv", ["a"], ["b", "c"], random_state=0),
+    }
+    for read in readers.values():
+        read()
+    limited(10**6)
+    for name, read in readers.items():
+        with pytest.raises(InsufficientMemoryError, match=f"{name} would take 4,.* expected at most 1,000,000"):
+            read()
+
+
+def test_arrays_of_labels_and_triplets_are_counted_against_the_limit(tmp_path, limited):
+    np.savez(tmp_path / "x.npz", X=np.eye(4))
+    np.save(tmp_path / "labels.npy", np.array(["a" * 1000, "b"] * 2))
+    np.save(tmp_path / "triplets.npy", np.zeros((10_000, 3), np.int8))
+    for kind, n_bytes in (("labels", 16_000), ("triplets", 240_000)):
+        limited(n_bytes - 1)
+        options = TrainOptions(str(tmp_path / "x.npz"), str(tmp_path / "m"), **{kind: str(tmp_path / f"{kind}.npy")})
+        with pytest.raises(InsufficientMemoryError, match=rf"{kind}\.npy would take {n_bytes:,} bytes"):
+            train(options)
 
 
 def test_the_files_of_a_folder_are_counted_against_the_limit_while_they_are_read(tmp_path, limited):

@@ -119,6 +119,7 @@ def read_npy(path: Path) -> NDArray[Any]:
             raise ValueError(f"it declares the shape {header.shape}, larger than the file")
         if header.n_bytes == 0:  # nothing to map
             return np.empty(header.shape, header.dtype)
+        check_memory(path, header.n_bytes * (_COPIES_OF_TEXT.get(header.dtype.kind, 1) - 1))  # the rest is mapped
         order: Literal["F", "C"] = "F" if header.is_fortran else "C"
         return _with_valid_text(np.memmap(file, header.dtype, "r", file.tell(), header.shape, order))
 

@@ -22,7 +22,8 @@ from typing import BinaryIO, NamedTuple, Self
 
 from .._utils.printable import to_json
 from . import durable
-from .records import MAX_LENGTH, Record, json_record
+from .limits import BYTES_OF_ROW, check_memory
+from .records import LINES_BETWEEN_CHECKS, MAX_LENGTH, Record, json_record
 
 # What the first key of a record can be.
 KEYS = ("session", "query", "skipped")
@@ -60,6 +61,8 @@ def _read(file: BinaryIO, path: str | PathLike[str]) -> LogContent:
     n_bytes = number = 0
     while line := file.readline(MAX_LENGTH):
         number += 1
+        if number % LINES_BETWEEN_CHECKS == 0:
+            check_memory(path, number * BYTES_OF_ROW + n_bytes)
         try:
             if line.strip():
                 records.append(json_record(_decoded(line, path, number), path, number))

@@ -13,11 +13,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .limits import check_memory
+from .limits import BYTES_OF_ROW, check_memory
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 # Maximum number of characters in a line and in a csv cell.
 MAX_LENGTH = 2**26
+# What is kept of each line is counted after so many.
+LINES_BETWEEN_CHECKS = 2**14
 # Lines of this length are checked before they are parsed: they take up to this many bytes for a character.
 _LONG, _BYTES_OF_CHARACTER = 2**20, 32
 # Rows of this many cells are checked before they become records: a name, a value and their places in a dict.
@@ -81,6 +83,8 @@ def lines_of(path: Path) -> Iterator[str]:
                 number += 1
                 if len(line) == MAX_LENGTH:
                     raise ValueError(f"{path}, line {number} has {MAX_LENGTH:,} characters or more, expected fewer")
+                if number % LINES_BETWEEN_CHECKS == 0:
+                    check_memory(path, number * BYTES_OF_ROW)
                 yield line
         except UnicodeDecodeError as error:
             byte = error.object[error.start]

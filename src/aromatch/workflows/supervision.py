@@ -19,6 +19,7 @@ from scipy import sparse
 from .._utils.checks import check_choice, check_integer, check_number
 from ..io.arrays import read_npy
 from ..io.items import IDS, LABELS, Items, read_items
+from ..io.limits import BYTES_OF_ROW, check_memory
 from ..io.record_log import read_log
 from ..io.records import Record, as_id, as_number, records
 from ..triplets import from_clicks, from_qrels
@@ -212,6 +213,7 @@ def _read_labels(data: Supervised, path: str, missing: str) -> Supervised:
         column = read_npy(Path(path))
         if data.queries is not None or column.ndim != 1 or len(column) != len(objects):
             raise ValueError(f"{path} must have one label for each of {len(objects):,} rows, got {column.shape}")
+        check_memory(path, len(column) * BYTES_OF_ROW)
         return _labelled(data, path, np.array([str(value) for value in column.tolist()], dtype=object), None)
     rows = [{one: row for row, one in enumerate(side.ids)} for side in sides]
     found = [np.full(len(side), None, dtype=object) for side in sides]
@@ -260,6 +262,7 @@ def _read_triplets(data: Supervised, path: str, missing: str) -> Supervised:
         rows = read_npy(Path(path))
         if rows.ndim != 2 or rows.shape[1] != 3 or rows.dtype.kind not in "iu" or not len(rows):
             raise ValueError(f"{path} must have row indices of query, better and worse object, got {rows.shape}")
+        check_memory(path, rows.size * np.dtype(np.int64).itemsize)
         for column, items in zip(rows.T, sides, strict=True):
             if column.min() < 0 or column.max() >= len(items):
                 at = int(np.flatnonzero((column < 0) | (column >= len(items)))[0])
