@@ -14,14 +14,17 @@ and objects of any widths, the nearest matrix of a rank has the largest singular
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
-from scipy.sparse.linalg import eigsh, svds
+from scipy.sparse.linalg import ArpackError, eigsh, svds
 
 from ..._utils import checks
+from ...exceptions import NumericalError
 from ..moment import sums
 from ..moment.solution import Solution, feature_square
 from ..moment.triplet_graph import denoised_sums
@@ -60,7 +63,8 @@ def psd_factor(W: Any, n_components: int | None) -> Array:
         if not S.count_nonzero():
             return np.empty((S.shape[0], 0))
         # A fixed start, for reproducible bits.
-        values, vectors = eigsh(S.astype(np.float64), k=n_components, which="LA", v0=np.ones(S.shape[0]))
+        with _refusing_vanishing_values():
+            values, vectors = eigsh(S.astype(np.float64), k=n_components, which="LA", v0=np.ones(S.shape[0]))
     elif n_components is not None and n_components < len(S) // 2:
         values, vectors = linalg.eigh(S.astype(np.float64), subset_by_index=[len(S) - n_components, len(S) - 1])
     else:
@@ -80,12 +84,22 @@ def singular_factors(W: Any, n_components: int | None) -> tuple[Array, Array]:
         if not W.count_nonzero():
             return np.zeros((W.shape[0], k)), np.zeros((W.shape[1], k))
         # A fixed start, for reproducible bits.
-        U, values, Vt = svds(W.astype(np.float64), k=k, v0=np.ones(min(W.shape)))
+        with _refusing_vanishing_values():
+            U, values, Vt = svds(W.astype(np.float64), k=k, v0=np.ones(min(W.shape)))
         U, values, Vt = U[:, ::-1], values[::-1], Vt[::-1]
     else:
         U, values, Vt = linalg.svd(W.toarray() if sparse.issparse(W) else W.astype(np.float64), full_matrices=False)
     roots = np.sqrt(values[:k])
     return np.ascontiguousarray(U[:, :k] * roots), np.ascontiguousarray(Vt[:k].T * roots)
+
+
+@contextmanager
+def _refusing_vanishing_values() -> Iterator[None]:
+    """Raise a NumericalError where ARPACK fails, as it does if products with W vanish."""
+    try:
+        yield
+    except ArpackError as error:
+        raise NumericalError(f"W cannot be decomposed, its values are too small or too large: {error}") from None
 
 
 def _check_sparse(W: Any, n_components: int | None) -> None:
