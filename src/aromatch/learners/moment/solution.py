@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from ...exceptions import NumericalError
 from . import sums
 
 Array = NDArray[np.float64]
@@ -134,8 +135,9 @@ class Solution:
     @cached_property
     def W(self) -> Array:
         """The matrix of the score."""
-        left = self._queries.times(self.qp / self._weight)
-        return np.ascontiguousarray(self._objects.times(left.T).T)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused
+            left = self._queries.times(self.qp / self._weight)
+            return _finite(np.ascontiguousarray(self._objects.times(left.T).T), "W")
 
     @cached_property
     def typical_margin(self) -> float:
@@ -163,12 +165,16 @@ class Solution:
     @cached_property
     def Lambda(self) -> Array:
         """Covariance between rows of W."""
-        return np.ascontiguousarray(self._queries.times(np.eye(len(self.state["qq"]))) / self._divisor)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused
+            Lambda = self._queries.times(np.eye(len(self.state["qq"]))) / self._divisor
+        return _finite(sums.mirrored(Lambda), "Lambda")
 
     @cached_property
     def Omega(self) -> Array:
         """Covariance between columns of W."""
-        return np.ascontiguousarray(self._objects.times(np.eye(len(self.state["pp"]))))
+        with np.errstate(over="ignore", invalid="ignore"):  # refused
+            Omega = self._objects.times(np.eye(len(self.state["pp"])))
+        return _finite(sums.mirrored(Omega), "Omega")
 
     def judge(self, q: Array, p: Array) -> tuple[float, float]:
         """Return the mean and the variance of ``q'Wp`` without computing W."""
@@ -218,6 +224,13 @@ class Inverse:
         if self._factor is not None:
             return np.asarray(scales * linalg.cho_solve(self._factor, scaled))
         return np.asarray(scales * ((self._vectors / self._values) @ (self._vectors.T @ scaled)))
+
+
+def _finite(values: Array, name: str) -> Array:
+    """Return a matrix, or refuse the sums that made it overflow."""
+    if not np.isfinite(values).all():
+        raise NumericalError(f"{name} is too large for float64; use a larger alpha, or scale the rows up")
+    return values
 
 
 def _of_train(state: State) -> Array:

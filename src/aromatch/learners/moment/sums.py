@@ -82,7 +82,8 @@ def of_triplets(block: Block, m: int, n: int) -> Sums:
     else:
         _add(sums.pp, block.preferred, good, [preferred, others._replace(sign=-1.0)], weights)
         _add(sums.pp, block.others, bad, [preferred._replace(sign=-1.0), others], weights)
-    _without_negative_squares(sums.pp)
+    _symmetric_squares(sums.qq)
+    _symmetric_squares(sums.pp)
     return sums
 
 
@@ -175,7 +176,7 @@ def spread_of_rows(rows: RowView, indices: Indices, weights: Array) -> Array:
         add_sums(rows, np.array([0, len(indices)]), indices, weights, total)
         add_squares(out, rows, indices, weights)
         out -= total.T @ total / weights.sum()
-    return _without_negative_squares(out)
+    return _symmetric_squares(out)
 
 
 def of_labels(rows: RowView, classes: Indices, indices: Indices | None = None) -> Sums:
@@ -216,18 +217,27 @@ def of_labels(rows: RowView, classes: Indices, indices: Indices | None = None) -
         return out
 
     return Sums(
-        qq=gram(is_query),
+        qq=_symmetric_squares(gram(is_query)),
         qp=within - cross - gram(is_query / n_own[classes]),
-        pp=_without_negative_squares(gram(is_query + as_other) - cross - cross.T),
+        pp=_symmetric_squares(gram(is_query + as_other) - cross - cross.T),
         weight=float(is_query.sum()),
     )
 
 
-def _without_negative_squares(S: Array) -> Array:
-    """Set negative sums of squares to zero: rounding leaves them in columns that are constant."""
+def _symmetric_squares(S: Array) -> Array:
+    """Mirror the lower triangle, which `solution` reads, and set negative sums of squares to zero, in place.
+
+    Rounding leaves differences between the triangles, and negative squares in columns that are constant.
+    """
     diagonal = np.einsum("ii->i", S)
     np.maximum(diagonal, 0, out=diagonal)
+    S[...] = mirrored(S)
     return S
+
+
+def mirrored(S: Array) -> Array:
+    """Return the symmetric matrix with this lower triangle."""
+    return np.tril(S) + np.tril(S, -1).T
 
 
 def _add(out: Array, rows: RowView, indices: Indices, terms: Sequence[_Term], weights: Array) -> None:
