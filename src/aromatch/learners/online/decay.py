@@ -20,7 +20,9 @@ def decayed_variances(variances: NDArray[Any], rate: float) -> NDArray[Any]:
     """Return the variances of independent cells after decay."""
     if rate == 1:  # also for unused slots of touched cells, which hold 0
         return np.ones_like(variances)
-    return np.asarray(variances / (1 - rate + rate * variances), dtype=variances.dtype)
+    decayed = _decayed(variances, rate)
+    # Rounding of the divisor could take a variance of 1 above 1.
+    return np.asarray(np.minimum(decayed, 1))
 
 
 def decayed_covariance(covariance: NDArray[Any], rate: float) -> NDArray[Any]:
@@ -28,5 +30,10 @@ def decayed_covariance(covariance: NDArray[Any], rate: float) -> NDArray[Any]:
     values, vectors = linalg.eigh(covariance.astype(np.float64))
     # A direction without variance, through rounding, could never grow again.
     values = np.maximum(values, np.finfo(covariance.dtype).eps)
-    widened = (vectors * decayed_variances(values, rate)) @ vectors.T
+    widened = (vectors * _decayed(values, rate)) @ vectors.T
     return np.asarray((widened + widened.T) / 2, dtype=covariance.dtype)
+
+
+def _decayed(values: NDArray[Any], rate: float) -> NDArray[Any]:
+    """Return eigenvalues after decay; those above 1, which some updates of f-AROMA leave, fall towards 1."""
+    return np.asarray(values / (1 - rate + rate * values), dtype=values.dtype)
