@@ -93,8 +93,12 @@ class Similarity(Shared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._check_is_fitted()
         return int(self.__dict__.get("_object_map_version", 0))
 
+    def _check_values(self, state: dict[str, NDArray[Any]]) -> None:
+        """Check the values of a state of valid shapes, learned or from a file."""
+
     def _replace_state(self, state: dict[str, NDArray[Any]]) -> None:
         """Set the state of a model that maps objects."""
+        self._check_values(state)
         self._state = state
         self._object_map_version = new_version()
 

@@ -32,6 +32,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit
 
 from .._utils import checks
+from .invariants import LARGEST_COUNT
 
 Array = NDArray[np.float64]
 
@@ -137,10 +138,10 @@ class Calibration:
     @classmethod
     def from_parts(cls, n_predictions: Any, arrays: dict[str, NDArray[Any]]) -> Self:
         """Return the calibration of a file; raise a ValueError if it is invalid."""
-        n = min(
-            checks.check_integer(n_predictions, "the number of predictions of its calibration", at_least=1),
-            _MAX_PREDICTIONS,
-        )
+        what = "the number of predictions of its calibration"
+        if checks.check_integer(n_predictions, what, at_least=1) > LARGEST_COUNT:
+            raise ValueError(f"{what} must be at most {LARGEST_COUNT}")
+        n = min(n_predictions, _MAX_PREDICTIONS)
         if set(arrays) != set(_ROWS) or any(a.dtype != np.float64 or a.shape != (n,) for a in arrays.values()):
             raise ValueError(f"the arrays of the calibration do not fit its {n_predictions} predictions")
         if not all(np.isfinite(array).all() for array in arrays.values()) or (arrays["n_learned"] < 0).any():

@@ -135,5 +135,8 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
     if "one_space" in header:
         model._one_space = bool(header["one_space"])
     if "classes" in header:
-        model.classes_ = np.array(header["classes"]["values"], dtype=header["classes"]["dtype"])
+        classes = np.array(header["classes"]["values"], dtype=header["classes"]["dtype"])
+        if classes.shape != (2,) or not classes[0] < classes[1]:
+            raise ValueError(f"its classes are {header['classes']['values']!r:.100}, expected two in ascending order")
+        model.classes_ = classes
     return model

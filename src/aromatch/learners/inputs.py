@@ -76,8 +76,6 @@ LARGEST: dict[Precision, float] = {FLOAT64: 1e200, FLOAT32: 1e25}
 LARGEST_ROW: dict[Precision, float] = {
     precision: float(np.finfo(precision).eps) / float(np.finfo(precision).tiny) for precision in LARGEST
 }
-# Larger numbers in a model file are not from training, and scores of rows of any size would overflow.
-LARGEST_IN_FILE: dict[Precision, float] = {FLOAT64: 1e250, FLOAT32: 1e32}
 # Fourth powers of rows that a baseline learns from must not overflow.
 LARGEST_SQUARE_IN_FIT = 1e90
 # Largest |q|^2 |p|^2 / r for a covariance matrix: beyond it, rounding can make a downdated matrix indefinite.
@@ -120,24 +118,6 @@ def _refusing_numbers() -> Iterator[None]:
         raise ValueError(f"X must be real numbers: {error}") from None
     except MemoryError:
         raise InsufficientMemoryError("X does not fit in memory as an array") from None
-
-
-def check_values_in_file(array: NDArray[Any], name: str) -> None:
-    """Raise a ValueError if an array of a model file contains values that training cannot result in."""
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} of the model contains NaN or infinity")
-    if array.dtype in LARGEST_IN_FILE and (largest := np.abs(array).max(initial=0.0)) > LARGEST_IN_FILE[array.dtype]:
-        raise ValueError(
-            f"{name} of the model contains {largest:.1e}, expected at most {LARGEST_IN_FILE[array.dtype]:.0e}"
-        )
-
-
-def check_map_in_file(array: NDArray[Any], name: str) -> None:
-    """Raise a ValueError if a map of a model file is not of finite numbers in float64, or refuses any row."""
-    if not (array.dtype == FLOAT64 and np.isfinite(array).all()):
-        raise ValueError(f"{name} of the model is not finite numbers in float64")
-    if (square := float(np.vdot(array, array))) > LARGEST[FLOAT64]:
-        raise ValueError(f"{name} of the model has |{name}|^2 = {square:.1e}, expected at most {LARGEST[FLOAT64]:.0e}")
 
 
 def check_width(X: Matrix, name: str, width: int) -> None:
@@ -190,6 +170,14 @@ def check_scale(block: Block, query_square: float, object_square: float, noise: 
             f"{strength}"
         )
     return float(scales[at] / noise)
+
+
+def check_finite(values: NDArray[Any], what: str) -> NDArray[Any]:
+    """Return results, or refuse the rows that made them overflow."""
+    # The sum is finite unless a value is not, or all are near the largest number.
+    if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+        raise ValueError(f"{what} are too large for {values.dtype}; scale the rows down")
+    return values
 
 
 def dense_rows(rows: RowView, indices: NDArray[np.int64]) -> NDArray[np.float64]:

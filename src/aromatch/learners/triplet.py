@@ -31,13 +31,14 @@ from .inputs import (
     LARGEST_ROW,
     Block,
     Limits,
+    check_finite,
     check_scale,
-    check_values_in_file,
     check_width,
     read_triplets,
 )
+from .invariants import LARGEST_COUNT_ONLINE, check_counts, check_covariance
 from .online import pending
-from .online.cells import Cells, DenseCells, TouchedCells, check_touched
+from .online.cells import Cells, DenseCells, TouchedCells, check_cells
 from .online.definite import NEVER, Schedule, is_semidefinite, schedule
 from .online.initial import initial_scale
 from .readiness import Readiness
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 _TRIPLET_ZERO = np.zeros((1, 3), dtype=np.int64)
 _LARGE_STATE = 2**26  # bytes
-_LARGEST_COUNT = 2**53  # the kernels convert counts to floats and add to them
 _INDEFINITE = "rounding would leave a covariance that is not positive semi-definite"
 
 
@@ -113,6 +113,9 @@ class TripletLearner(Similarity):
     _largest_row: ClassVar[dict[np.dtype[Any], float]] = LARGEST_ROW
     """Largest ``|x|^2 / noise`` of a row at which no evidence vanishes because the square of another row does."""
 
+    _largest_count: ClassVar[int] = LARGEST_COUNT_ONLINE
+    """Largest number of triplets in a file."""
+
     _strength: ClassVar[str] = "sample_weight / r"
     """The formula of weight over noise in error messages."""
 
@@ -168,9 +171,9 @@ class TripletLearner(Similarity):
         state: Any = self._state
         return cast(Cells, state)
 
-    def _covariance(self, name: str) -> NDArray[Any]:
-        """Return one of the `_covariances`, pending terms included."""
-        return self._state[name]
+    def _covariance(self, state: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
+        """Return one of the `_covariances` of a state, pending terms included."""
+        return state[name]
 
     # -- learning -----------------------------------------------------------------------------------------
 
@@ -490,7 +493,8 @@ class TripletLearner(Similarity):
         queries, objects = self._check_both(Q, P)
         for matrix, name in ((queries, "Q"), (objects, "P")):
             self._check_square(read_all(matrix, name).largest_square)
-        return np.asarray(self._spread(queries).stds(objects))
+        with np.errstate(over="ignore", invalid="ignore"):  # refused
+            return check_finite(np.asarray(self._spread(queries).stds(objects)), "the standard deviations")
 
     @available_if(lambda self: hasattr(self, "_spread"))
     @reads
@@ -510,7 +514,9 @@ class TripletLearner(Similarity):
         factor = checks.check_number(scale, "scale", at_least=0)
         generator = checks.random_generator(random_state)
         queries = self._check_rows(Q)
-        return np.asarray(self._map_queries(queries) + factor * self._spread(queries).sample(generator))
+        with np.errstate(over="ignore", invalid="ignore"):  # refused
+            sampled = self._map_queries(queries) + factor * self._spread(queries).sample(generator)
+        return check_finite(np.asarray(sampled), "the samples")
 
     @reads
     def explain_pair(self, q: MatrixLike, p: MatrixLike) -> Contributions:
@@ -636,7 +642,7 @@ class TripletLearner(Similarity):
         return schedule(max([len(self._state[name]) for name in self._covariances]), self._precision)
 
     def _has_semidefinite_covariances(self) -> bool:
-        return all(is_semidefinite(self._covariance(name)) for name in self._covariances)
+        return all(is_semidefinite(self._covariance(self._state, name)) for name in self._covariances)
 
     # -- files --------------------------------------------------------------------------------------------
 
@@ -648,12 +654,15 @@ class TripletLearner(Similarity):
         for name, array in state.items():
             if array.dtype != (dtype := expected.get(name, self._check_dtype())):
                 raise ValueError(f"the dtype of {name} is {array.dtype}, expected {dtype}")
-            check_values_in_file(array, name)
-        if (state["counts"] < 0).any() or (state["counts"] > _LARGEST_COUNT).any():
-            raise ValueError(f"counts of the model are not within 0 to {_LARGEST_COUNT}")
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} of the model contains NaN or infinity")
+        check_counts(state["counts"], self._largest_count)
         pending.check(state)
-        if "columns" in state:
-            check_touched(state, m, n)
+        check_cells(state, m, n)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused
+            for name in self._covariances:
+                what = f"{name} with its pending_steps" if "pending_a" in state and state["counts"][3] else name
+                check_covariance(self._covariance(state, name), what)
 
     def _to_file(self) -> dict[str, NDArray[Any]]:
         self._check_cells_unchanged()
@@ -676,10 +685,12 @@ class TripletLearner(Similarity):
             raise ValueError(f"a row has |x|^2 = {square:.1e}, too large for a model in {precision}")
 
     def _map_queries(self, Q: Matrix) -> NDArray[Any]:
-        return self._weights.product(Q)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused
+            return check_finite(self._weights.product(Q), "the products of queries and W")
 
     def _scores(self, Q: Matrix, P: Matrix) -> NDArray[Any]:
-        return self._weights.scores(Q, P)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused
+            return check_finite(self._weights.scores(Q, P), "the scores")
 
     def _pair_scores(self, Q: Matrix, P: Matrix, numbers: NDArray[np.int64]) -> NDArray[Any]:
         return self._over_pairs(self._weights.forms, Q, P, numbers)
@@ -691,9 +702,10 @@ class TripletLearner(Similarity):
         rows = read_both(Q, P, numbers)
         self._check_square(max(rows.query_square, rows.object_square))
         out = np.empty(len(numbers), dtype=self._precision)
-        for chunk in timed_chunks(len(numbers)):
-            out[chunk] = compute(rows.queries, rows.objects, rows.numbers[chunk])
-        return out
+        with np.errstate(over="ignore", invalid="ignore"):  # refused
+            for chunk in timed_chunks(len(numbers)):
+                out[chunk] = compute(rows.queries, rows.objects, rows.numbers[chunk])
+            return check_finite(out, "the scores or variances")
 
 
 def _roots(variances: NDArray[Any]) -> NDArray[Any]:

@@ -137,7 +137,7 @@ def test_a_file_with_more_pending_steps_than_there_is_room_for_is_refused(tmp_pa
         model.save(tmp_path / "model")
 
 
-@pytest.mark.parametrize("learner", [*ORACLES, am.DiagonalAROMA, am.MomentAROMA])
+@pytest.mark.parametrize("learner", [*ORACLES, am.DiagonalAROMA])
 @pytest.mark.parametrize("count", [2**53 + 1, 2**63 - 1])
 def test_a_file_with_counts_that_learning_could_overflow_is_refused(learner, count, tmp_path):
     Q, P, triplets = mixed_problem(40, 40, seed=5, kinds=("whole",))

@@ -32,10 +32,11 @@ from ..inputs import (
     LARGEST,
     LARGEST_SCALE_OF_A_COVARIANCE,
     check_class_labels,
+    check_finite,
     check_labelled_rows,
     check_rows,
-    check_values_in_file,
 )
+from ..invariants import check_covariance, check_size, check_variances
 
 
 class AROW(Shared, ClassifierMixin, BaseEstimator):
@@ -98,7 +99,8 @@ class AROW(Shared, ClassifierMixin, BaseEstimator):
         w = self._state["w"]
         if (square := read_all(X, "X").largest_square) > LARGEST[w.dtype]:
             raise ValueError(f"X has a row with |x|^2 = {square:.1e}, too large for a model in {w.dtype}")
-        return np.asarray(X.astype(w.dtype, copy=False) @ w)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused
+            return check_finite(np.asarray(X.astype(w.dtype, copy=False) @ w), "the margins")
 
     @reads
     def predict(self, X: MatrixLike) -> NDArray[Any]:
@@ -168,6 +170,7 @@ class AROW(Shared, ClassifierMixin, BaseEstimator):
                 raise NumericalError(
                     f"row {at}: rounding has used up the covariance; the model is unchanged; use a larger r"
                 )
+        check_size(w, "w")
         self._state = {"w": w, "Sigma": Sigma}
         return self
 
@@ -188,8 +191,11 @@ class AROW(Shared, ClassifierMixin, BaseEstimator):
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int | None) -> None:
         """Check the arrays of a file."""
         self._check_layout(state, m)
-        for name, array in state.items():
-            check_values_in_file(array, name)
+        check_size(state["w"], "w")
+        if self.covariance == "diagonal":
+            check_variances(state["Sigma"], "Sigma")
+        else:
+            check_covariance(state["Sigma"], "Sigma")
 
     def _check_layout(self, state: dict[str, NDArray[Any]], m: int) -> None:
         """Check that shapes and precision of the arrays fit the parameters."""

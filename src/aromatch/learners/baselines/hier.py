@@ -32,7 +32,8 @@ from ..._utils.rows import Matrix, MatrixLike, as_float64
 from ..._utils.sharing import drafts, reads
 from ...triplets import LabelSampler
 from ..base import Similarity
-from ..inputs import FLOAT64, LARGEST, check_map_in_file, product
+from ..inputs import FLOAT64, LARGEST, product
+from ..invariants import check_integers, check_map
 
 Path = tuple[Hashable, ...]
 
@@ -149,9 +150,16 @@ class HIER(Similarity):
         self._check_params()
         if m != n:
             raise ValueError(f"the model has {m} features of queries and {n} of objects, expected as many")
-        for name, array in state.items():
-            if name != "n_iter":
-                check_map_in_file(array, name)
+        self._check_values(state)
+
+    def _check_values(self, state: dict[str, NDArray[Any]]) -> None:
+        for name in ("coef", "intercept"):
+            check_map(state[name], name)
+        check_integers(state["n_iter"], "n_iter")
+        S = state["S"]
+        is_valid = S.dtype == FLOAT64 and ((S >= 0) & (S <= 1)).all() and (np.diagonal(S) == 1).all()
+        if not is_valid or not np.array_equal(S, S.T):
+            raise ValueError("S of the model must be a symmetric matrix of similarities from 0 to 1, 1 on its diagonal")
 
     def _check_params(self) -> None:
         checks.check_number(self.C, "C", above=0)

@@ -21,7 +21,8 @@ from ..._utils.indices import read_both
 from ..._utils.rows import Matrix, MatrixLike, as_float64
 from ..._utils.sharing import reads
 from ..base import Similarity
-from ..inputs import FLOAT64, LARGEST, check_map_in_file, product
+from ..inputs import FLOAT64, LARGEST, product
+from ..invariants import check_integers, check_map
 
 _PAIRS_PER_CHUNK = 2**12
 
@@ -82,11 +83,18 @@ class MetricSimilarity(Similarity):
         self._check_params()
         if m != n:
             raise ValueError(f"the model has {m} query features and {n} object features, expected as many")
-        for name, array in state.items():
-            if name == "L":
-                check_map_in_file(array, name)
-            elif array.dtype.kind == "f" and not (array.dtype == FLOAT64 and np.isfinite(array).all()):
-                raise ValueError(f"{name} of the model is not finite numbers in float64")
+        self._check_values(state)
+
+    def _check_values(self, state: dict[str, NDArray[Any]]) -> None:
+        if "L" in state:
+            check_map(state["L"], "L")
+        for name in ("n_sweeps", "counts"):
+            if name in state:
+                check_integers(state[name], name)
+        if "bounds" in state and not (state["bounds"].dtype == FLOAT64 and _are_positive(state["bounds"])):
+            raise ValueError(f"bounds of the model are {state['bounds'].tolist()}, expected two numbers above 0")
+        if "objectives" in state and not (state["objectives"].dtype == FLOAT64 and _are_finite(state["objectives"])):
+            raise ValueError("objectives of the model must be finite numbers of at least 0 in float64")
 
     def _check_params(self) -> None:
         """Check all parameters."""
@@ -101,6 +109,14 @@ class MetricSimilarity(Similarity):
     def _check_fits(self, width: int, n_matrices: int = 2) -> None:
         what = f"The metric of {type(self).__name__} for {width} features"
         checks.check_fits_in_memory(n_matrices * width * width * FLOAT64.itemsize, what)
+
+
+def _are_finite(values: NDArray[Any]) -> bool:
+    return bool(((values >= 0) & (values < np.inf)).all())
+
+
+def _are_positive(values: NDArray[Any]) -> bool:
+    return bool(((values > 0) & (values < np.inf)).all())
 
 
 def check_square(square: float, norm: float) -> None:

@@ -33,7 +33,8 @@ from ...triplets import from_labels
 from ..base import Similarity
 from ..baselines.cosine import row_products
 from ..contributions import Contributions, nonzero_values
-from ..inputs import FLOAT64, LARGEST, check_map_in_file, product, read_triplets
+from ..inputs import FLOAT64, LARGEST, product, read_triplets
+from ..invariants import check_integers, check_map
 from .projection import moment_map, psd_factor, singular_factors
 from .refinement import refine
 from .spectral import spectral_map
@@ -49,6 +50,8 @@ _CANDIDATES = {"auto": tuple(_LINEAR), "linear": tuple(_LINEAR), "moment": ("mom
 _FITTED_METHODS = ("cosine", "moment", "spectral", "projection")
 # Power of the norm that mapped rows are divided by.
 _POWER = 0.7
+# Those of projections and cosines besides.
+_POWERS = 0.0, _POWER, 1.0
 _MAX_COMPONENTS = 128
 # Triplets that `fit` samples: per row, at least and at most.
 _PER_ROW, _MIN_TRIPLETS, _MAX_TRIPLETS = 20, 10_000, 1_000_000
@@ -293,11 +296,18 @@ class TripletEmbedding(Similarity):
         self._check_params()
         if m != n and "object_map" not in state:
             raise ValueError(f"the model has {m} query and {n} object features, but one map for both")
-        if state["method"][0] not in range(len(_FITTED_METHODS)):
-            raise ValueError(f"the model's method is {state['method'][0]}, expected 0 to {len(_FITTED_METHODS) - 1}")
-        for name in ("power", "query_map", "object_map"):
+        self._check_values(state)
+
+    def _check_values(self, state: dict[str, Array]) -> None:
+        check_integers(state["method"], "method", 0, len(_FITTED_METHODS) - 1)
+        for name in ("query_map", "object_map"):
             if name in state:
-                check_map_in_file(state[name], name)
+                check_map(state[name], name)
+        power, scores = state["power"], state["scores"]
+        if power.dtype != FLOAT64 or power[0] not in _POWERS:
+            raise ValueError(f"power of the model is {power[0]}, expected one of {', '.join(map(str, _POWERS))}")
+        if scores.dtype != FLOAT64 or not (np.isnan(scores) | ((scores >= 0) & (scores <= 1))).all():
+            raise ValueError(f"scores of the model are {scores.tolist()}, expected numbers from 0 to 1, or NaN")
 
     def _map_queries(self, Q: Matrix) -> Matrix:
         return self._mapped(Q, self._query_map)

@@ -49,6 +49,7 @@ from ...kernels.bilinear import quadratic_forms
 from ...kernels.rows import RowView
 from ...triplets import LabelSampler
 from ..inputs import FLOAT64, Block, dense_triplets
+from ..invariants import LARGEST_COUNT, check_squares, check_sum, check_symmetric_sum
 from ..online.cells import DenseCells
 from ..spread import FactoredSpread, Spread
 from ..triplet import TripletLearner
@@ -122,6 +123,7 @@ class MomentAROMA(TripletLearner):
     """
 
     _largest_row: ClassVar[dict[np.dtype[Any], float]] = {FLOAT64: np.inf}  # sums check themselves
+    _largest_count: ClassVar[int] = LARGEST_COUNT
 
     def __init__(
         self,
@@ -296,15 +298,24 @@ class MomentAROMA(TripletLearner):
         return {name: array if name == "counts" else (1 - rate) * array for name, array in self._state.items()}
 
     def _to_file(self) -> dict[str, NDArray[Any]]:
+        self._check_params()
         # Without sums that only earlier parameters needed.
         return {name: self._state[name] for name in self._shapes(1, 1)}
 
     def _check_state(self, state: dict[str, NDArray[Any]], m: int, n: int) -> None:
         super()._check_state(state, m, n)
-        if any((array < 0).any() for name, array in state.items() if name.endswith("weight")):
-            raise ValueError("a sum of weights of the model is negative")
-        if any((np.diagonal(array) < 0).any() for name, array in state.items() if name.endswith(("qq", "pp"))):
-            raise ValueError("a sum of squares of the model is negative")
+        for name, array in state.items():
+            if name.endswith("weight") and array[0] < 0:
+                raise ValueError(f"{name} of the model is {array[0]:g}, expected a sum of weights of at least 0")
+        for name, array in state.items():
+            prefix = "" if "denoised" in name else name[:-2]  # denoised sums are of the size of all weights
+            weight = float(state[f"{prefix}weight"][0]) if f"{prefix}weight" in state else 0.0
+            if name.endswith("qq"):
+                check_squares(array, name, weight)
+            elif name.endswith("pp"):
+                check_symmetric_sum(array, name, weight)
+            elif name.endswith("qp"):
+                check_sum(array, name, weight)
 
     @property
     def _precision(self) -> np.dtype[Any]:
@@ -403,9 +414,8 @@ class MomentAROMA(TripletLearner):
 
 
 def _added(counts: NDArray[np.int64], more: Sequence[int]) -> NDArray[np.int64]:
-    """Add to counts, up to the largest integer: labels can allow more triplets than that."""
-    largest = np.iinfo(np.int64).max
-    return np.array([min(int(count) + n, largest) for count, n in zip(counts, more, strict=True)], dtype=np.int64)
+    """Add to counts, up to the largest one: labels can allow more triplets than that."""
+    return np.array([min(int(count) + n, LARGEST_COUNT) for count, n in zip(counts, more, strict=True)], dtype=np.int64)
 
 
 def _number_of_triplets(counts: NDArray[np.int64]) -> int:

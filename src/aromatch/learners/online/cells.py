@@ -22,6 +22,7 @@ from ..._utils.chunks import chunks
 from ..._utils.rows import Matrix, read_all
 from ...kernels import bilinear, touched
 from ...kernels.rows import RowView
+from .. import invariants
 from ..inputs import Block, product
 from .initial import check_initial_values, initial_matrix, initial_scale, write_initial
 from .pending import Pending
@@ -312,6 +313,24 @@ def check_width(n: int) -> None:
     """Refuse more columns than touched cells can number."""
     if n > _LARGEST_WIDTH:
         raise ValueError(f"objects have {n} features, expected at most {_LARGEST_WIDTH}")
+
+
+def check_cells(arrays: dict[str, Array], m: int, n: int) -> None:
+    """Check the arrays of a file: the layout of touched cells, the size of W and the variances of its cells."""
+    if "columns" in arrays:
+        check_touched(arrays, m, n)
+        invariants.check_size(arrays["start"], "start")
+        invariants.check_size(arrays["W"], "W")
+        if "Sigma" in arrays:
+            invariants.check_variances(arrays["Sigma"], "Sigma")
+    elif "cells" in arrays:
+        invariants.check_size(arrays["cells"][..., 0], "W (cells[..., 0])")
+        invariants.check_variances(arrays["cells"][..., 1], "Sigma (cells[..., 1])")
+    elif "W" in arrays:
+        invariants.check_size(arrays["W"], "W")
+        if Pending.of(arrays) is not None:
+            with np.errstate(over="ignore", invalid="ignore"):  # refused
+                invariants.check_size(DenseCells(**arrays).array("W"), "W with its pending_steps")
 
 
 def check_touched(arrays: dict[str, Array], m: int, n: int) -> None:

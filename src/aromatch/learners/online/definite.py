@@ -19,7 +19,7 @@ from scipy.linalg import lapack
 from ..inputs import Precision
 
 # Smallest eigenvalue that counts as rounding, in units of width * eps * the largest variance, negated.
-_ROUNDING = 16
+ROUNDING = 16
 # Triplets between two checks, or four times the width if that is more: their updates cost fifty times as much.
 _INTERVAL = 1024
 # At larger scales times eps, the triplets between two checks could multiply a negative eigenvalue.
@@ -53,6 +53,6 @@ def is_semidefinite(covariance: NDArray[np.floating]) -> bool:
     """Return whether a covariance matrix is finite, and positive semi-definite up to rounding."""
     width, shifted = len(covariance), covariance.astype(np.float64)
     variances = np.einsum("ii->i", shifted)
-    variances += _ROUNDING * width * float(np.finfo(covariance.dtype).eps) * float(variances.max())
+    variances += ROUNDING * width * float(np.finfo(covariance.dtype).eps) * float(variances.max())
     factor, failed_at = lapack.dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)
     return failed_at == 0 and bool(np.isfinite(factor).all())

@@ -147,14 +147,14 @@ class FactoredAROMA(TripletLearner):
     def Omega_(self) -> NDArray[Any]:
         """Covariance between the columns of W, of shape (n, n): a copy."""
         check_is_fitted(self)
-        return self._covariance("Omega")
+        return self._covariance(self._state, "Omega")
 
     @property
     @reads
     def Lambda_(self) -> NDArray[Any]:
         """Covariance between the rows of W, of shape (m, m): a copy."""
         check_is_fitted(self)
-        return self._covariance("Lambda")
+        return self._covariance(self._state, "Lambda")
 
     def _check_params(self) -> float:
         checks.check_choice(self.rule, "rule", ("margin", "mistake"))
@@ -195,8 +195,8 @@ class FactoredAROMA(TripletLearner):
         is_updated, form = self.mean_update == "updated", _COVARIANCE_UPDATES[self.covariance_update]
         return factored.learn(*block, W, Omega, Lambda, self.r, only_mistakes, is_updated, form, counts)
 
-    def _covariance(self, name: str) -> NDArray[Any]:
-        S, pending = self._state[name].copy(), Pending.of(self._state)
+    def _covariance(self, state: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
+        S, pending = state[name].copy(), Pending.of(state)
         if pending is not None:
             steps, terms = (pending.steps[:, 1:2], pending.a) if name == "Lambda" else (pending.steps[:, 2:], pending.b)
             root = np.sqrt(steps) * terms

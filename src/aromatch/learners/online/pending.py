@@ -80,11 +80,16 @@ def start(m: int, n: int, n_factors: int, dtype: np.dtype[Any]) -> Arrays:
 
 
 def check(state: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse a state from a file with more pending terms than its arrays have rows."""
-    if "pending_a" in state and state["counts"][3] >= max(1, len(state["pending_a"])):
+    """Refuse a state with more pending terms than its arrays have rows, or with steps that no update has."""
+    if "pending_a" not in state:
+        return
+    if state["counts"][3] >= max(1, len(state["pending_a"])):
         raise ValueError(
             f"it has {state['counts'][3]} pending updates, expected less than {max(1, len(state['pending_a']))}"
         )
+    steps = state["pending_steps"]
+    if (steps < 0).any():
+        raise ValueError(f"pending_steps of the model has {steps.min():g}, expected steps of at least 0")
 
 
 def _projected(rows: RowView, numbers: NDArray[np.int64], vectors: NDArray[Any]) -> NDArray[Any]:
