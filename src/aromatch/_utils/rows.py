@@ -243,9 +243,11 @@ def as_float64(X: Matrix, name: str) -> Matrix:
     if X.dtype.kind == "O" and any(isinstance(value, str) for value in (X.data if sparse.issparse(X) else X.flat)):
         raise ValueError(f"{name} must be real numbers, got a string")
     try:
-        if sparse.issparse(X):  # X.astype would sort the entries of the caller's matrix in place
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity and signalling NaN, which the caller refuses
+            if not sparse.issparse(X):
+                return X.astype(np.float64, copy=False)
+            # X.astype would sort the entries of the caller's matrix in place.
             return sparse.csr_matrix((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
-        return X.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be real numbers: {error}") from None
 

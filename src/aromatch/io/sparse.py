@@ -16,7 +16,7 @@ def as_stored(array: NDArray[Any]) -> NDArray[Any]:
 
 def sparse_parts(name: str, matrix: Any) -> dict[str, NDArray[Any]]:
     """Return the arrays of a sparse matrix, for `sparse_matrix`."""
-    rows = sparse.csr_array(matrix)
+    rows = sparse.csr_array(check_structure(matrix, name))
     parts = {part: np.array(getattr(rows, part), dtype=np.int64) for part in ("indices", "indptr", "shape")}
     return {f"{name}.data": as_stored(rows.data)} | {f"{name}.{part}": array for part, array in parts.items()}
 

@@ -53,7 +53,7 @@ def suggest_comparisons(
     array([2, 1])
     """
     n = checks.check_integer(n, "n", at_least=1)
-    if not hasattr(model, "margins"):
+    if isinstance(model, type) or not hasattr(model, "margins"):
         raise TypeError(f"model must be a fitted learner, with the method margins, got {type(model).__name__}")
     margins = np.abs(np.asarray(model.margins(candidates, Q, P), dtype=np.float64))
     stds = np.ones_like(margins)

@@ -81,7 +81,7 @@ def explain(
     -0.2381 +- 0.3619  tea x 2
     +0.0000  all other pairs
     """
-    if not hasattr(model, "explain_pair"):
+    if isinstance(model, type) or not hasattr(model, "explain_pair"):
         raise TypeError(f"model must have the method explain_pair, got {type(model).__name__}")
     top = checks.check_integer(top, "top", at_least=1)
     rows = [as_single_row(x, name) for x, name in ((q, "q"), (p, "p"))]

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .._utils import checks
-from .._utils.rows import as_float64, as_matrix, read_rows
+from .._utils.rows import as_float64, as_matrix, check_structure, read_rows
 from .matrix_normal import LARGEST, as_floats
 
 
@@ -141,9 +141,9 @@ def record_run(learner: Any, triplets: ArrayLike, Q: ArrayLike, P: ArrayLike | N
     # The rest of this package does not need scikit-learn.
     from sklearn.base import clone
 
-    if not hasattr(learner, "margin_std"):
+    if isinstance(learner, type) or not hasattr(learner, "margin_std"):
         raise TypeError(f"learner must be an AROMA learner, with the method margin_std, got {type(learner).__name__}")
-    init = learner.init.toarray() if sparse.issparse(learner.init) else learner.init
+    init = check_structure(learner.init, "init").toarray() if sparse.issparse(learner.init) else learner.init
     if not (init == "zero" if isinstance(init, str) else not np.any(init)):
         raise ValueError(f"learner must have init='zero', as the theorems assume, got {learner.init!r}")
     numbers = checks.check_row_indices(triplets, "triplets", 3)
