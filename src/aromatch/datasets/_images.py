@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from .._utils.checks import check_fits_in_memory
+from .._utils.checks import as_list, check_fits_in_memory
 from .._utils.progress import progress_bar
 from ..exceptions import DataFileError
 from .collections import LabelledImages
@@ -114,7 +114,7 @@ def check_classes(classes: Sequence[str] | None) -> list[str] | None:
         return None
     if isinstance(classes, str) or not isinstance(classes, Collection):
         raise TypeError(f"classes must be a sequence of class names, got {classes!r} ({type(classes).__name__})")
-    names = list(classes)
+    names = as_list(classes, "classes")
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"classes must contain strings, got {name!r} ({type(name).__name__})")

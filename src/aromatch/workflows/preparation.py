@@ -87,7 +87,8 @@ class Preparation:
         if self.scale == "none":
             return vectors
         if self.mean is not None:
-            vectors = (vectors - self.mean) / (1.0 if self.std is None else self.std)
+            with np.errstate(over="ignore"):  # infinity is refused below
+                vectors = (vectors - self.mean) / (1.0 if self.std is None else self.std)
             _check_squares(vectors, f"{source}, scaled as the training data,")
         return normalize(vectors)
 

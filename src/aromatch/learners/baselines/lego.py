@@ -23,7 +23,7 @@ certain distance apart, and of rows of different classes being less.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import hypot, sqrt
 from typing import Any, Self
 
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,8 @@ from ..._utils.rows import MatrixLike
 from ..._utils.sharing import drafts, reads
 from .metric import MetricSimilarity
 from .pairs import NO_DISTANCE, Pairs, PairSampler, check_bounds, check_given, logdet_steps
+
+_LARGEST_ETA, _LARGEST_HALF = 1e100, 1e150
 
 
 class LEGO(MetricSimilarity):
@@ -139,7 +141,8 @@ class LEGO(MetricSimilarity):
         if self.bounds is not None:
             check_bounds(self.bounds)
         checks.check_flag(self.verbose, "verbose")
-        checks.check_number(self.eta, "eta", above=0)
+        if checks.check_number(self.eta, "eta", above=0) > _LARGEST_ETA:
+            raise ValueError(f"eta must be at most {_LARGEST_ETA:.0e}, got {self.eta!r}")
         checks.check_choice(self.loss, "loss", ("hinge", "squared"))
         checks.check_integer(self.n_constraints, "n_constraints", at_least=0)
 
@@ -165,6 +168,7 @@ class LEGO(MetricSimilarity):
 def later_distance(d: float, y: float, eta: float) -> float:
     """Return ``y_bar``, the distance after a step, of a pair at distance d with the target y."""
     half = (eta * y * d - 1) / 2
-    root = sqrt(half * half + eta * d * d)
+    # The square of a large half overflows; `hypot` rounds differently.
+    root = sqrt(half * half + eta * d * d) if half < _LARGEST_HALF else hypot(half, sqrt(eta) * d)
     # Of the two equal forms of a quadratic's positive root, the one that adds.
     return (half + root) / (eta * d) if half > 0 else d / (root - half)
