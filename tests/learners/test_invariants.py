@@ -311,9 +311,10 @@ def check_history(tmp_path_factory, cls, seed, steps):
         path = tmp_path_factory.getbasetemp() / f"{cls.__name__}.model"
         try:
             model.save(path)
-        except ValueError as refused:  # tiny rows left a W that is out of range
-            assert "W of the model has values beyond" in str(refused)
-            return
+        except ValueError as refused:
+            if "W of the model has values beyond" in str(refused):  # from tiny rows
+                return
+            raise
         loaded = am.load(path)
         if hasattr(model, "_to_parts"):
             assert_equal_states(state_of(loaded), state_of(model))

@@ -215,5 +215,5 @@ def test_a_margin_between_whole_rows_that_overflows_stops_oasis_with_a_clear_err
 @pytest.mark.parametrize("width", [2**40, 2**59, 2**61, 2**62, 2**63 - 1])
 def test_rows_too_wide_for_the_memory_of_one_triplet_are_refused(width):
     Q = sparse.csr_array((np.full(1000, 1e90), np.arange(1000), [0, 1000]), shape=(1, width))
-    with pytest.raises(MemoryError, match="does not fit in memory|of Q, of shape"):
+    with pytest.raises(MemoryError, match=r"does not fit in memory|of Q, of shape"):
         am.DiagonalAROMA().fit_triplets([[0, 0, 1]], Q, [[1e40], [2e40]])
