@@ -3,10 +3,10 @@
 Updates subtract rank-one terms. In exact arithmetic the matrix stays positive definite; rounding can leave a slightly
 negative eigenvalue, and every update whose row has a share in its direction makes it more negative: the share by which
 it grows is its size times ``|q|^2 |p|^2 / r``. Rows that are nearly parallel and large do so within a few thousand
-updates in float32, without ever having a negative variance themselves.
+updates in float32; the kernels refuse only rows whose own variance is negative.
 
 A factorization costs as much as a few updates per row of the matrix, so it is not computed after every single update,
-except at scales at which an eigenvalue can grow quickly.
+except at scales at which one update can multiply an eigenvalue.
 """
 
 from functools import cache
@@ -32,11 +32,12 @@ class Schedule(NamedTuple):
     interval: int
     """Triplets between two checks."""
     scale: float
-    """Scale of triplets above which every call is followed by a check."""
+    """Scale of triplets above which the interval is shorter, in inverse proportion."""
 
     def is_due(self, seen: int, now: int, scale: float) -> bool:
         """Return whether a check follows triplets number `seen` to `now` of at most this scale."""
-        return seen // self.interval != now // self.interval or scale > self.scale
+        interval = self.interval if scale <= self.scale else max(1, int(self.interval * self.scale / scale))
+        return seen // interval != now // interval
 
 
 NEVER = Schedule(2**63, float("inf"))
