@@ -38,6 +38,8 @@ _N_PROBES = 8
 _MAX_CELLS = 2**24
 # Products with larger numbers could overflow.
 _LARGEST_IMAGE = 1e100
+# That of a factor that is not infinite: 4**500.
+_SMALLEST_EXPONENT = -500
 # By metric: the FAISS index, the operator and the operator class of pgvector, and the score from the operator.
 _STORES = {
     "dot": {
@@ -175,7 +177,7 @@ def _linear_map(transform: Callable[[Any], Any], width: int) -> tuple[Any, float
 def _lost_share(W: Any, left: Array, right: Array) -> float:
     """Return the share of the squared norm of W that the short vectors lose."""
     # Squares of large weights overflow: all are divided by a power of two, which rounds nothing.
-    exponent = int(np.frexp(abs(W).max())[1]) // 2
+    exponent = max(int(np.frexp(abs(W).max())[1]) // 2, _SMALLEST_EXPONENT)
     W, left, right = W * 0.25**exponent, left * 0.5**exponent, right * 0.5**exponent
     total = float(sparse.linalg.norm(W) if sparse.issparse(W) else np.linalg.norm(W)) ** 2
     kept = float(np.sum((left.T @ left) * (right.T @ right)))
