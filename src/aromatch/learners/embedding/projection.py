@@ -111,3 +111,11 @@ def principal(L: Array, n_components: int | None = None) -> Array:
     """Return the same ``L L'`` as scaled eigenvectors, the largest first."""
     vectors, roots, _ = linalg.svd(L, full_matrices=False)
     return np.ascontiguousarray((vectors * roots)[:, :n_components])
+
+
+def over_power(rows: Any, power: float) -> Any:
+    """Return rows divided by a power of their norms; rows of zeros stay zero."""
+    if not power:
+        return rows
+    norms = np.linalg.norm(rows, axis=1, keepdims=True) ** power
+    return np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)

@@ -142,7 +142,11 @@ class ValidationSet(NamedTuple):
             V = V / norms
         # The norm of a query does not change its ranking.
         weights = (norms * self.objects.norms) ** (1 - power)
-        scores = mapped @ (V.multiply(weights).tocsr() if sparse.issparse(V) else V * weights).T
+        return self.log_ranks_of(mapped, V.multiply(weights).tocsr() if sparse.issparse(V) else V * weights)
+
+    def log_ranks_of(self, U: Matrix, V: Matrix) -> Array:
+        """Return the mean logarithm of the ranks of the positives of each query by inner products of mapped rows."""
+        scores = U @ V.T
         scores = scores.toarray() if sparse.issparse(scores) else scores
         if self.is_self is not None:
             scores[self.is_self] = -np.inf

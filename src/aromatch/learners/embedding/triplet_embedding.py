@@ -1,22 +1,21 @@
 """TripletEmbedding: maps of queries and objects to vectors whose inner products rank as triplets do (beyond the paper).
 
-With a linear map L, the score of a query and an object is ::
+The maps have one or two parts, which are concatenated, so that their scores add up::
 
-    u.v,      u = L'q / |L'q|^0.7,      v = L'p / |L'p|^0.7
+    linear      u = L'q / |L'q|^0.7,  v = L'p / |L'p|^0.7
+    groups      u = P(q),             v = P(p)
+    blend       u = [L'q / |L'q|, w^0.5 P(q)],  and so for v
 
-between the inner product, which prefers typical rows because L maps them far out, and the cosine. There are two ways to
-L. The moment method (`projection`) projects W of `MomentAROMA` with denoised sums; it is better with few triplets. The
-spectral method (`spectral`) regresses on the graph of the triplets; it is better with many and noisy features. Either L
-is refined by gradient descent (`refinement`). All choices are made on the same validation rows, one in eight
-(`training_set`).
+With a linear map L, the power .7 is between the inner product, which prefers typical rows because L maps them far out,
+and the cosine. With groups, P(x) are the probabilities of the groups of a row (`groups`), so that the score is the
+probability that query and object belong to one group. The weight w of a blend is chosen on validation rows.
 
-A method is a function of the training set, a number of components and alpha in the table `_LINEAR`.
+`choice` fits the methods and compares them on the same validation rows, one in eight (`training_set`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,43 +27,26 @@ from ..._utils.chunks import chunks
 from ..._utils.indices import read_both
 from ..._utils.rows import Matrix, MatrixLike, as_float, as_matrix, feature_names, unit_rows
 from ..._utils.sharing import drafts, reads
-from ...exceptions import NoSignalError
 from ...triplets import from_labels
 from ..base import Similarity
 from ..baselines.cosine import row_products
 from ..contributions import Contributions, nonzero_values
 from ..inputs import FLOAT64, LARGEST, product, read_triplets
 from ..invariants import check_integers, check_map
-from .projection import moment_map, psd_factor, singular_factors
-from .refinement import refine
-from .spectral import spectral_map
-from .training_set import TripletData, ValidationSet
+from .choice import COSINE, METHODS, POWER, WEIGHTS, Fitted, choose
+from .groups import group_probabilities
+from .projection import over_power, psd_factor, singular_factors
+from .training_set import TripletData
 
 Array = NDArray[Any]
-LinearMethod = Callable[[TripletData, int, float | None], tuple[Array, Array | None] | None]
-
-# Each returns the map of all rows and that of the training rows alone, or None without signal.
-_LINEAR: dict[str, LinearMethod] = {"moment": moment_map, "spectral": spectral_map}
-_CANDIDATES = {"auto": tuple(_LINEAR), "linear": tuple(_LINEAR), "moment": ("moment",), "spectral": ("spectral",)}
 # Values of `method_`; files store the index, so the order is fixed.
-_FITTED_METHODS = ("cosine", "moment", "spectral", "projection")
-# Power of the norm that mapped rows are divided by.
-_POWER = 0.7
-# Those of projections and cosines besides.
-_POWERS = 0.0, _POWER, 1.0
+_FITTED_METHODS = ("cosine", "moment", "spectral", "projection", "groups", "blend")
+# Powers of norms that rows are divided by after a linear map, those of projections and cosines included.
+_POWERS = 0.0, POWER, 1.0
 _MAX_COMPONENTS = 128
 # Triplets that `fit` samples: per row, at least and at most.
 _PER_ROW, _MIN_TRIPLETS, _MAX_TRIPLETS = 20, 10_000, 1_000_000
-# A gain over the cosine counts if it exceeds so many standard errors, over at least so many queries.
-_N_ERRORS, _MIN_QUERIES = 1.0, 3
 _PAIRS_PER_CHUNK = 2**12
-
-
-class _Fitted(NamedTuple):
-    method: str
-    L: Array | None
-    """None for the cosine."""
-    scores: dict[str, float]
 
 
 class TripletEmbedding(Similarity):
@@ -75,16 +57,21 @@ class TripletEmbedding(Similarity):
 
     Parameters
     ----------
-    method : {"auto", "linear", "moment", "spectral", "cosine"}, default "auto"
+    method : {"auto", "linear", "moment", "spectral", "groups", "blend", "cosine"}, default "auto"
         - "moment": the positive semi-definite part of W of a `MomentAROMA`, refined;
         - "spectral": regression on the components of the graph of the triplets, refined;
         - "linear": the better of the two on validation rows;
+        - "groups": groups of rows that belong together, found from the triplets and recognised by their features. For
+          relevance that is an equivalence, such as labels, intents or topics, it is the best method, and robust to
+          wrong triplets;
+        - "blend": "linear" and "groups" together;
         - "cosine": the cosine of the rows, nothing is learned;
         - "auto": "linear" if it ranks validation rows better than the cosine, otherwise "cosine".
     n_components : int or "auto", default "auto"
         Dimensions of the embedding, at most; "auto" is 128.
     alpha : float or "auto", default "auto"
-        Regularization strength, in units of the mean square of a feature. "auto" chooses it on validation rows.
+        Regularization strength of the linear map, in units of the mean square of a feature. "auto" chooses it on
+        validation rows.
     random_state : None, int, Generator or RandomState, default None
         Random seed of the sampling of triplets, in `fit` and in the refinement.
     verbose : bool, default False
@@ -93,11 +80,18 @@ class TripletEmbedding(Similarity):
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        The linear map; the identity for the cosine.
+        The linear map; the identity for the cosine, and for groups, which have none.
     object_components_ : array of shape (n_components, n_object_features)
         The map of the objects: `components_` unless `project` with ``symmetric=False`` made the embedding.
     method_ : str
-        The fitted method: "cosine", "moment", "spectral", or "projection" for embeddings made by `project`.
+        The fitted method: "cosine", "moment", "spectral", "groups", "blend", or "projection" for embeddings made by
+        `project`.
+    n_groups_ : int
+        Number of groups; 0 for methods without groups.
+    noise_ : float
+        Estimated share of triplets in the wrong order; NaN for methods without groups.
+    blend_weight_ : float
+        Weight of the probability of one group against the cosine of the linear map; NaN unless the method is "blend".
     validation_scores_ : dict
         Score of each method that was compared: the geometric mean of one over the ranks of validation objects that
         match a validation query, 1 if they all come first. The score of the linear method in use is that after its
@@ -107,6 +101,7 @@ class TripletEmbedding(Similarity):
     ----------
     Cai, He and Han, Spectral Regression for Efficient Regularized Subspace Learning, ICCV 2007.
     Goldberger, Roweis, Hinton and Salakhutdinov, Neighbourhood Components Analysis, NIPS 2004.
+    Blondel, Guillaume, Lambiotte and Lefebvre, Fast Unfolding of Communities in Large Networks, 2008.
 
     Examples
     --------
@@ -169,8 +164,8 @@ class TripletEmbedding(Similarity):
         ------
         NoSignalError
             If the chosen method finds no signal: "spectral" needs components of the graph above the noise level,
-            "moment" and "linear" at least one triplet with a weight, a query and two different objects. "auto" and
-            "cosine" do not raise it.
+            "moment" and "linear" at least one triplet with a weight, a query and two different objects, "groups" and
+            "blend" a community of five rows. "auto" and "cosine" do not raise it.
         """
         queries = as_matrix(Q, "Q")
         objects = queries if P is None or P is Q else as_matrix(P, "P")
@@ -192,30 +187,31 @@ class TripletEmbedding(Similarity):
         n_components, alpha = self._check_params()
         if self.method == "cosine":
             _check_square(read_triplets(triplets, Q, P, sample_weight).largest_square, np.empty(0))
-            fitted = _Fitted("cosine", None, {})
+            fitted = COSINE
         else:
             training = TripletData.read(triplets, Q, P, sample_weight)
             _check_square(training.largest_square, np.empty(0))
-            fitted = _fit_linear(training, self.method, n_components, alpha, generator, self.verbose)
-        self._set_maps(fitted.method, fitted.L, None, 1.0 if fitted.L is None else _POWER, fitted.scores, Q.shape[1])
+            fitted = choose(training, self.method, n_components, alpha, generator, self.verbose)
+        self._set_maps(fitted, None, Q.shape[1])
 
-    def _set_maps(
-        self, method: str, L: Array | None, R: Array | None, power: float, scores: dict[str, float], width: int
-    ) -> None:
-        """Replace the state: maps of queries and objects (None where they are equal), and how they were found."""
+    def _set_maps(self, fitted: Fitted, R: Array | None, width: int) -> None:
+        """Replace the state; R is the map of the objects if it is not that of the queries."""
         self._reset_fit_attributes()
         self.n_features_in_, self.n_object_features_in_ = width, width if R is None else len(R)
         state = {
-            "method": np.array([_FITTED_METHODS.index(method)]),
-            "power": np.array([power]),
-            "scores": np.array([scores.get(name, np.nan) for name in _FITTED_METHODS]),
+            "method": np.array([_FITTED_METHODS.index(fitted.method)]),
+            "power": np.array([fitted.power]),
+            "scores": np.array([fitted.scores.get(name, np.nan) for name in _FITTED_METHODS]),
+            "weight": np.array([fitted.weight]),
+            "noise": np.array([fitted.noise]),
         }
-        maps = {"query_map": L, "object_map": R}
-        self._replace_state(state | {name: np.array(one, order="C") for name, one in maps.items() if one is not None})
+        maps = {"query_map": fitted.L, "object_map": R, "recogniser": fitted.recogniser}
+        floats = {name: np.array(one, dtype=FLOAT64, order="C") for name, one in maps.items() if one is not None}
+        self._replace_state(state | floats)
 
     def _check_params(self) -> tuple[int, float | None]:
         """Check all parameters; return the maximal number of components, and alpha unless it is "auto"."""
-        checks.check_choice(self.method, "method", (*_CANDIDATES, "cosine"))
+        checks.check_choice(self.method, "method", METHODS)
         checks.check_flag(self.verbose, "verbose")
         n_components, alpha = _MAX_COMPONENTS, None
         if isinstance(self.n_components, str):
@@ -255,6 +251,37 @@ class TripletEmbedding(Similarity):
 
     @property
     @reads
+    def n_groups_(self) -> int:
+        """Number of groups."""
+        check_is_fitted(self)
+        return 0 if self._recogniser is None else self._recogniser.shape[1]
+
+    @property
+    @reads
+    def noise_(self) -> float:
+        """Estimated share of triplets in the wrong order."""
+        check_is_fitted(self)
+        return float(self._state["noise"][0])
+
+    @property
+    @reads
+    def blend_weight_(self) -> float:
+        """Weight of the groups in the score of a blend."""
+        check_is_fitted(self)
+        return float(self._state["weight"][0]) if self.method_ == "blend" else np.nan
+
+    @reads
+    def predict_groups(self, X: MatrixLike) -> Array:
+        """Return the probability of each group for each row, of shape (n_rows, n_groups); zeros for rows of zeros."""
+        X = self._check_rows(X)
+        if self._recogniser is None:
+            raise ValueError(
+                f"predict_groups needs method 'groups' or 'blend', but the fitted method is {self.method_!r}"
+            )
+        return group_probabilities(unit_rows(as_float(X, "X")), self._recogniser)
+
+    @property
+    @reads
     def validation_scores_(self) -> dict[str, float]:
         """Score of each method that was compared on validation rows; larger is better."""
         check_is_fitted(self)
@@ -264,6 +291,8 @@ class TripletEmbedding(Similarity):
     @reads
     def explain_pair(self, q: MatrixLike, p: MatrixLike) -> Contributions:
         """Return the contribution of every pair of non-zero features to the score of q and p."""
+        if self._recogniser is not None:
+            raise ValueError(f"explain_pair needs a linear map, but the fitted method is {self.method_!r}")
         (i, left), (j, right) = (nonzero_values(row) for row in self._check_pair(q, p))
         L, R, power = self._query_map, self._object_map, float(self._state["power"][0])
         if L is None or R is None:
@@ -281,14 +310,21 @@ class TripletEmbedding(Similarity):
         return self._state.get("query_map")
 
     @property
+    def _recogniser(self) -> Array | None:
+        return self._state.get("recogniser")
+
+    @property
     def _object_map(self) -> Array | None:
         return self._state.get("object_map", self._query_map)
 
     def _shapes_in_file(self, state: dict[str, Array], m: int, n: int) -> dict[str, tuple[int, ...]]:
-        shapes: dict[str, tuple[int, ...]] = {"method": (1,), "power": (1,), "scores": (len(_FITTED_METHODS),)}
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("method", "power", "weight", "noise"), (1,))
+        shapes["scores"] = (len(_FITTED_METHODS),)
         for name, width in (("query_map", m), ("object_map", n)):
             if name in state:
                 shapes[name] = width, *state["query_map"].shape[-1:]
+        if "recogniser" in state:
+            shapes["recogniser"] = m + 1, *state["recogniser"].shape[-1:]
         return shapes
 
     def _check_state(self, state: dict[str, Array], m: int, n: int) -> None:
@@ -300,14 +336,23 @@ class TripletEmbedding(Similarity):
 
     def _check_values(self, state: dict[str, Array]) -> None:
         check_integers(state["method"], "method", 0, len(_FITTED_METHODS) - 1)
-        for name in ("query_map", "object_map"):
+        method = _FITTED_METHODS[int(state["method"][0])]
+        expected = {"recogniser": method in ("groups", "blend"), "query_map": method not in ("groups", "cosine")}
+        for name, is_expected in expected.items():
+            if (name in state) != is_expected:
+                raise ValueError(f"{name} of the model must be {'there' if is_expected else 'absent'} for {method!r}")
+        for name in ("query_map", "object_map", "recogniser"):
             if name in state:
                 check_map(state[name], name)
-        power, scores = state["power"], state["scores"]
-        if power.dtype != FLOAT64 or power[0] not in _POWERS:
-            raise ValueError(f"power of the model is {power[0]}, expected one of {', '.join(map(str, _POWERS))}")
-        if scores.dtype != FLOAT64 or not (np.isnan(scores) | ((scores >= 0) & (scores <= 1))).all():
-            raise ValueError(f"scores of the model are {scores.tolist()}, expected numbers from 0 to 1, or NaN")
+        for name, valid in (("power", _POWERS), ("weight", WEIGHTS)):
+            if state[name].dtype != FLOAT64 or state[name][0] not in valid:
+                raise ValueError(
+                    f"{name} of the model is {state[name][0]}, expected one of {', '.join(map(str, valid))}"
+                )
+        for name, most in (("scores", 1.0), ("noise", 0.5)):
+            values = state[name]
+            if values.dtype != FLOAT64 or not (np.isnan(values) | ((values >= 0) & (values <= most))).all():
+                raise ValueError(f"{name} of the model is {values.tolist()}, expected numbers from 0 to {most}, or NaN")
 
     def _map_queries(self, Q: Matrix) -> Matrix:
         return self._mapped(Q, self._query_map)
@@ -316,13 +361,17 @@ class TripletEmbedding(Similarity):
         return self._mapped(P, self._object_map)
 
     def _mapped(self, X: Matrix, L: Array | None) -> Matrix:
+        if self._recogniser is None:
+            return self._linearly_mapped(X, L)
+        groups = group_probabilities(unit_rows(as_float(X, "X")), self._recogniser)
+        if self.method_ == "groups":
+            return groups
+        return np.hstack([self._linearly_mapped(X, L), np.sqrt(self._state["weight"][0]) * groups])
+
+    def _linearly_mapped(self, X: Matrix, L: Array | None) -> Any:
         if L is None:
             return unit_rows(as_float(X, "X"))
-        rows, power = product(X, L), float(self._state["power"][0])
-        if not power:
-            return rows
-        norms = np.linalg.norm(rows, axis=1, keepdims=True) ** power
-        return np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+        return over_power(product(X, L), float(self._state["power"][0]))
 
     def _scores(self, Q: Matrix, P: Matrix) -> Array:
         left = self._map_queries(Q)
@@ -347,8 +396,9 @@ class TripletEmbedding(Similarity):
 
     @property
     def _n_features_out(self) -> int:
-        L = self._query_map
-        return int(self.n_features_in_) if L is None else L.shape[1]
+        L, recogniser = self._query_map, self._recogniser
+        n_linear = 0 if self.method_ == "groups" else self.n_features_in_ if L is None else L.shape[1]
+        return int(n_linear + (0 if recogniser is None else recogniser.shape[1]))
 
 
 def project(model: Any, n_components: int | None, symmetric: bool) -> TripletEmbedding:
@@ -360,50 +410,11 @@ def project(model: Any, n_components: int | None, symmetric: bool) -> TripletEmb
         raise ValueError(f"symmetric=True needs as many query as object features, got {m} and {n}; use symmetric=False")
     L, R = (psd_factor(model.W_, most), None) if symmetric else singular_factors(model.W_, most)
     embedding = TripletEmbedding(n_components="auto" if most is None else most)
-    embedding._set_maps("projection", L, R, 0.0, {}, m)
+    embedding._set_maps(Fitted("projection", L, 0.0), R, m)
     for name in ("feature_names_in_", "_fingerprints"):
         if name in model.__dict__:
             setattr(embedding, name, model.__dict__[name])
     return embedding
-
-
-def _fit_linear(
-    training: TripletData,
-    method: str,
-    n_components: int,
-    alpha: float | None,
-    generator: np.random.Generator,
-    verbose: bool,
-) -> _Fitted:
-    """Fit the candidates of a method, refine the best one on validation rows, and compare it with the cosine."""
-    validation = ValidationSet.of(training.scaled())
-    if method == "auto" and validation is None:
-        return _Fitted("cosine", None, {})
-    found = {name: maps for name in _CANDIDATES[method] if (maps := _LINEAR[name](training, n_components, alpha))}
-    if not found and method != "auto":
-        raise NoSignalError(
-            f"no signal above the noise level in {len(training.triplets)} informative triplets over "
-            f"{len(training.graph.query_rows)} queries for method={method!r}; use more triplets per query, "
-            "method='auto' or MomentAROMA"
-        )
-    log_ranks: dict[str, Array] = {}
-    if validation is not None and all(L_train is not None for _, L_train in found.values()):
-        for name, (_, L_train) in found.items():
-            log_ranks[name] = validation.log_ranks(np.asarray(L_train, dtype=np.float32), _POWER)
-    if not found or (method == "auto" and not log_ranks):
-        return _Fitted("cosine", None, {})
-    name = min(found, key=lambda one: log_ranks[one].mean() if log_ranks else 0.0)
-    refined = refine(*found[name], training, _POWER, generator, verbose=verbose)
-    if refined.log_ranks is not None:
-        log_ranks[name] = refined.log_ranks
-    if method == "auto" and validation is not None:
-        log_ranks["cosine"] = validation.log_ranks(None, 1.0)
-        gains = log_ranks["cosine"] - log_ranks[name]
-        error = gains.std() / np.sqrt(max(1, len(gains) - 1))
-        if len(gains) < _MIN_QUERIES or not gains.mean() > _N_ERRORS * error:
-            name = "cosine"
-    scores = {one: float(np.exp(-ranks.mean())) for one, ranks in log_ranks.items()}
-    return _Fitted(name, None if name == "cosine" else refined.L, scores)
 
 
 def _check_square(square: float, L: Array) -> None:
