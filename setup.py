@@ -6,7 +6,19 @@ import sys
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-KERNELS = ["rows", "bilinear", "diagonal", "factored", "blocked", "full", "oasis", "touched", "moments", "communities", "lock"]
+KERNELS = [
+    "rows",
+    "bilinear",
+    "diagonal",
+    "factored",
+    "blocked",
+    "full",
+    "oasis",
+    "touched",
+    "moments",
+    "communities",
+    "lock",
+]
 # No -ffast-math: sums keep the order they are written in, so that the same seed gives the same bits.
 FLAGS = [] if sys.platform == "win32" else ["-O3", "-fno-math-errno", "-fno-trapping-math", "-Wno-unused-function"]
 

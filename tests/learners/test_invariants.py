@@ -27,6 +27,8 @@ def fitted(name, **options):
         return model.fit(X, LABELS > 0)
     if hasattr(model, "learn_one"):
         return model.fit_triplets(TRIPLETS[:5], WIDE) if is_wide else model.fit_triplets(TRIPLETS, X)
+    if options.get("method") == "groups":
+        return model.fit_triplets(am.triplets.from_labels(np.arange(len(X)) % 2, 300, random_state=0), X)
     if name == "TripletEmbedding":
         return am.MomentAROMA().fit_triplets(TRIPLETS, X).project()
     return model.fit(X, LABELS)
@@ -106,6 +108,10 @@ FORGED = [
     ("TripletEmbedding", {}, "query_map", filled(1e200)),
     ("TripletEmbedding", {}, "power", filled(1e300)),
     ("TripletEmbedding", {}, "scores", filled(np.inf)),
+    ("TripletEmbedding", {}, "weight", filled(-1.0)),
+    ("TripletEmbedding", {}, "noise", filled(0.7)),
+    ("TripletEmbedding", {"method": "groups"}, "recogniser", filled(np.nan)),
+    ("TripletEmbedding", {"method": "groups"}, "recogniser", filled(1e200)),
     ("AROW", {}, "Sigma", negated),
     ("AROW", {}, "Sigma", filled(5.0, (0, 1))),
     ("AROW", {"covariance": "diagonal"}, "Sigma", filled(0.0, 2)),
@@ -124,7 +130,7 @@ def test_a_forged_state_is_refused_and_the_error_names_the_file_and_the_array(tm
     write_model(path, header, arrays)
     with pytest.raises(ModelFileError) as caught:
         am.load(path)
-    named = {"pending_b": "pending_steps", "weight": "sum of weights", "start": "start"}.get(array, array)
+    named = {"pending_b": "pending_steps"}.get(array, array)
     assert str(path) in str(caught.value)
     assert named in str(caught.value)
 

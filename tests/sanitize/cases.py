@@ -19,7 +19,19 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 import aromatch as am
-from aromatch.kernels import bilinear, blocked, diagonal, factored, full, lock, moments, oasis, rows, touched
+from aromatch.kernels import (
+    bilinear,
+    blocked,
+    communities,
+    diagonal,
+    factored,
+    full,
+    lock,
+    moments,
+    oasis,
+    rows,
+    touched,
+)
 from aromatch.kernels.rows import RowView
 from aromatch.learners.inputs import Block
 from aromatch.learners.online import cells, pending
@@ -438,6 +450,20 @@ def drive_lock(case: Case) -> None:
     assert (values, failures) == ([20, 20], [])
 
 
+def drive_communities(case: Case) -> None:
+    """Move the nodes of random graphs, with loops, empty ones and weights of zero."""
+    n = int(case.one_of([0, 1, 2, 40]))
+    A = case.rng.uniform(size=(n, n)) * (case.rng.random((n, n)) < case.one_of([0.0, 0.05, 0.5]))
+    graph = sparse.csr_array(A + A.T)
+    graph.data[case.rng.random(graph.nnz) < 0.1] = 0.0
+    labels, order = np.arange(n), case.rng.permutation(n)
+    links = graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data
+    strengths = np.asarray(graph.sum(axis=1)).ravel()
+    n_moves = communities.move_nodes(*links, strengths, order, labels, float(case.one_of([0.1, 1.0, 10.0])), 20)
+    assert n_moves >= (labels != np.arange(n)).sum() >= 0
+    assert ((labels >= 0) & (labels < max(1, n))).all()
+
+
 def drive_undoing(case: Case) -> None:
     """Fail in a block after random changes, with some functions that restore them failing at first."""
     values = [int(case.rng.integers(10)) for _ in range(int(case.one_of([0, 1, 2, 50])))]
@@ -464,6 +490,6 @@ def drives(*, huge: bool = True) -> list[Callable[[Case], None]]:
     usual = [
         drive_checks, drive_single_rows, drive_rows, drive_forms, drive_diagonal, drive_factored, drive_blocked,
         drive_oasis, drive_full, drive_touched, drive_widths_beyond_memory, drive_learners, drive_lock,
-        drive_undoing,
+        drive_undoing, drive_communities,
     ]  # fmt: skip
     return usual * 4 + [drive_huge_rows, drive_wide_features] if huge else usual

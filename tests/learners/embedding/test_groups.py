@@ -41,6 +41,16 @@ def test_planted_groups_and_the_share_of_wrong_triplets_are_found(n, flipped):
     assert found.noise == pytest.approx(max(flipped, 0.005), abs=0.06)
 
 
+@pytest.mark.parametrize(
+    ("n_groups", "n", "flipped"), [(2, 2_000, 0.0), (2, 8_000, 0.3), (3, 2_000, 0.1), (30, 8_000, 0.1)]
+)
+def test_few_and_many_groups_are_found(n_groups, n, flipped):
+    X, triplets, y, *_ = judged(n, flipped, n_groups=n_groups)
+    found, rows = found_in(X, triplets)
+    assert found.probabilities.shape[1] == pytest.approx(n_groups, rel=0.1)
+    assert adjusted_rand_score(y[rows], found.probabilities.argmax(axis=1)) > 0.9
+
+
 @pytest.mark.parametrize("flipped", [0.0, 0.2])
 def test_groups_rank_unseen_rows_as_logistic_regression_on_the_labels(flipped):
     X, triplets, y, X_test, y_test = judged(8_000, flipped, spread=0.3)

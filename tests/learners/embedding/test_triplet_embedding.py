@@ -8,7 +8,7 @@ from sklearn.model_selection import GridSearchCV
 
 import aromatch as am
 from aromatch.exceptions import NoSignalError
-from aromatch.learners.embedding import training_set, triplet_embedding
+from aromatch.learners.embedding import choice, training_set
 from aromatch.learners.embedding.refinement import Refined
 from grouped_rows import NOISY, groups, quality
 
@@ -213,7 +213,7 @@ def test_without_informative_triplets_linear_methods_raise_no_signal(method, wei
 @pytest.mark.parametrize("method", ["moment", "spectral"])
 def test_alpha_regularizes_relative_to_the_size_of_features(method, monkeypatch):
     X, triplets, *_ = judged(3_000, n_rows=300)
-    monkeypatch.setattr(triplet_embedding, "refine", lambda L, *_, **__: Refined(L, None))
+    monkeypatch.setattr(choice, "refine", lambda L, *_, **__: Refined(L, None))
     sizes = []
     for alpha in (1e-3, 10.0):
         plain, scaled = (fitted(method, triplets, rows, alpha=alpha).components_ for rows in (X, X * 2.0**20))

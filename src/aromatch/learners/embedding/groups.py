@@ -37,7 +37,8 @@ from .training_set import ScaledSet
 Array = NDArray[Any]
 Indices = NDArray[np.int64]
 
-_RESOLUTION = 4.0
+# Resolutions of the communities, the first choice first, and the share of the best agreement that a choice needs.
+_RESOLUTIONS, _AGREEMENT = (4.0, 2.0, 1.0, 0.5), 0.98
 _MIN_ROWS = 5
 _MIN_PROBABILITY = 0.5
 _N_ROUNDS, _N_MEAN_FIELD_STEPS = 6, 5
@@ -123,13 +124,26 @@ def _links(triplets: Indices, weights: Array, n_rows: int) -> Any:
 
 
 def _first_groups(links: Any, generator: np.random.Generator) -> Array:
-    """Return the communities of the positive links as groups: one column for each, with ones for its rows."""
+    """Return the communities of the positive links as groups: one column for each, with ones for its rows.
+
+    A high resolution splits a few large groups, a low one merges many small groups, which later rounds cannot split.
+    The highest one counts whose communities agree with the judgements about as well as any: the sum of the links,
+    positive and negative, within communities.
+    """
     positive = links.maximum(0)
     positive.setdiag(0)
     positive.eliminate_zeros()
-    labels = communities(positive, _RESOLUTION, generator)
-    sizes = np.bincount(labels)
-    return np.equal.outer(labels, np.flatnonzero(sizes >= _MIN_ROWS)).astype(np.float32)
+    found = []
+    for resolution in _RESOLUTIONS:
+        labels = communities(positive, resolution, generator)
+        sizes = np.bincount(labels)
+        labels[sizes[labels] < _MIN_ROWS] = -1
+        of_link = np.repeat(labels, np.diff(links.indptr))
+        agreement = float(links.data[(of_link >= 0) & (of_link == labels[links.indices])].sum())
+        found.append((agreement, labels))
+    best = max(agreement for agreement, _ in found)
+    labels = next(labels for agreement, labels in found if agreement >= min(best, _AGREEMENT * best))
+    return np.equal.outer(labels, np.unique(labels[labels >= 0])).astype(np.float32)
 
 
 def _large_groups(Q: Array, is_judged: NDArray[np.bool_]) -> tuple[Indices, NDArray[np.bool_]]:
