@@ -7,6 +7,7 @@ package; functions that take a path may raise OSError. After an exception the ob
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import inspect
 import io
@@ -440,7 +441,7 @@ def _fit(name: str, made: Any) -> None:
 
 
 def _state(target: Any, work: Path) -> Any:
-    """Return what identifies the state of an object: the bytes of its file, or the results of a search."""
+    """Return what identifies the state of an object: the digest of its file, or the results of a search."""
     if target is None or inspect.isclass(target):
         return None
     if hasattr(target, "save"):
@@ -448,7 +449,8 @@ def _state(target: Any, work: Path) -> Any:
             target.save(work / "state")
         except (*_REFUSALS, AttributeError):  # not fitted, or a parameter that no file can hold
             return None
-        return (work / "state").read_bytes()
+        with (work / "state").open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
     if isinstance(target, am.Index):
         return [array.tobytes() for array in target.search(evaluate("Q"), k=8) if array is not None]
     return None

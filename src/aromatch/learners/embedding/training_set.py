@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
 from ..._utils.rows import Matrix, as_float64, nonzero_norms
-from ..inputs import Block, read_triplets
+from ..inputs import FLOAT64, LARGEST, Block, read_triplets
 from ..moment import sums
 from ..moment.triplet_graph import Graph, graph_of
 
@@ -47,6 +47,9 @@ class TripletData(NamedTuple):
     def read(cls, triplets: ArrayLike, Q: Matrix, P: Matrix, sample_weight: ArrayLike | None) -> TripletData:
         """Check triplets and their rows, drop those without information and compute the graph of the rest."""
         checked = read_triplets(triplets, Q, P, sample_weight)
+        weights = checked.block.weights
+        if weights is not None and (heaviest := float(weights.max(initial=0))) > LARGEST[FLOAT64]:
+            raise ValueError(f"sample_weight is up to {heaviest:.1e}, expected at most {LARGEST[FLOAT64]:.0e}")
         hashes = sums.hashes_of(checked.block)
         changes = sums.changing(checked.block, hashes)
         block, hashes = sums.part(checked.block, changes), hashes[changes]
