@@ -10,6 +10,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -111,6 +112,7 @@ def arguments_of(name, folder):
         "finalized": (),
         "decision_function": (X,),
         "predict": (X,),
+        "predict_groups": (X,),
         "save": (folder / "saved",),
         "search": (X[0],),
         "add": (X[:1] + 1,),
@@ -226,6 +228,42 @@ def step(model, T, X, start, end):
 
 def as_array(W):
     return W.toarray() if sparse.issparse(W) else W
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_readers_see_one_fit_or_the_next(cls):
+    quick = {"random_state": 0, "n_constraints": 100, "n_triplets": 50, "method": "moment"}
+    model, X = cls(**{name: quick[name] for name in quick if name in cls._get_param_names()}), rows()
+    targets = [labels() > 0, labels() > 1] if cls is am.AROW else [labels(), (np.arange(N_ROWS) // 5) % 3]
+
+    def read():
+        if cls is am.AROW:
+            return model.decision_function(X).tobytes(), model.coef_.tobytes()
+        return model.similarity(X).tobytes(), repr(saved(model))
+
+    expected = set()
+    for y in targets:
+        model.fit(X, y)
+        expected.add(read())
+    # Two calls may read two fits; each result is that of one.
+    results = [set(one) for one in zip(*expected, strict=True)]
+    done, failures, n_read = threading.Event(), [], [0, 0]
+
+    def check(number):
+        while not done.is_set() or not n_read[number]:
+            failures.extend(number for one, known in zip(read(), results, strict=True) if one not in known)
+            n_read[number] += 1
+
+    with ThreadPoolExecutor(2) as pool:
+        reading = [pool.submit(check, number) for number in range(2)]
+        begun, n_fits = perf_counter(), 0
+        while n_fits < 2 or perf_counter() - begun < 0.5:
+            model.fit(X, targets[n_fits % 2])
+            n_fits += 1
+        done.set()
+        for one in reading:
+            one.result(60)
+    assert failures == []
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
