@@ -291,9 +291,9 @@ class TripletEmbedding(Similarity):
     @reads
     def explain_pair(self, q: MatrixLike, p: MatrixLike) -> Contributions:
         """Return the contribution of every pair of non-zero features to the score of q and p."""
+        (i, left), (j, right) = (nonzero_values(row) for row in self._check_pair(q, p))
         if self._recogniser is not None:
             raise ValueError(f"explain_pair needs a linear map, but the fitted method is {self.method_!r}")
-        (i, left), (j, right) = (nonzero_values(row) for row in self._check_pair(q, p))
         L, R, power = self._query_map, self._object_map, float(self._state["power"][0])
         if L is None or R is None:
             norms, cells = np.array([np.linalg.norm(left), np.linalg.norm(right)]), np.equal.outer(i, j).astype(float)
