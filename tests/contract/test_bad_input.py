@@ -496,7 +496,7 @@ def test_a_baseline_refuses_bad_input_and_stays_as_it_was(model, case):
         (am.LMNN(tol="small"), TypeError, "tol must be a number"),
         (am.LMNN(max_impostors=0), ValueError, "max_impostors must be at least 1"),
         (am.LMNN(verbose=1), TypeError, "verbose must be True or False"),
-        (am.HIER(C=0), ValueError, "C must be greater than 0"),
+        (am.HIER(C=0), ValueError, "C must be at least 1e-100"),
         (am.HIER(max_iter=0), ValueError, "max_iter must be at least 1"),
     ],
     ids=repr,

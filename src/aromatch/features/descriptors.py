@@ -27,6 +27,7 @@ from .pictures import Picture, check_pictures, content, open_picture, require_im
 VERSION = 1
 # Starting processes takes about as long as describing this many pictures.
 FEW = 32
+_LARGEST_BINS = 256
 
 
 class PatchDescriptors(TransformerMixin, BaseEstimator):
@@ -46,7 +47,7 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
         photograph from a camera then has some hundred thousand patches.
     colour_space : "opponent", "rgb", "hsv" or "lab", default "opponent"
         Coordinates of the colour histogram. "opponent" is lightness, red-green and yellow-blue.
-    colour_bins : three ints, default (5, 5, 5)
+    colour_bins : three ints of at most 256, default (5, 5, 5)
         Number of bins of each coordinate. With odd numbers nearly grey colours share one bin of an opponent axis.
     cache : path or None, default None
         Folder of the cache; None disables it.
@@ -167,6 +168,8 @@ class PatchDescriptors(TransformerMixin, BaseEstimator):
             if not isinstance(getattr(self, name), Iterable):
                 raise TypeError(f"{name} must be a sequence of numbers, got {getattr(self, name)!r}")
         bins = tuple(check_integer(number, "colour_bins", at_least=1) for number in self.colour_bins)
+        if max(bins, default=1) > _LARGEST_BINS:
+            raise ValueError(f"colour_bins must be at most {_LARGEST_BINS}, the values of a colour, got {bins!r:.100}")
         scales = tuple(check_number(scale, "scales", above=0) for scale in self.scales)
         if len(bins) != 3:
             raise ValueError(f"colour_bins must be three numbers, got {self.colour_bins!r}")

@@ -175,7 +175,9 @@ def check_scale(block: Block, query_square: float, object_square: float, noise: 
 def check_finite(values: NDArray[Any], what: str) -> NDArray[Any]:
     """Return results, or refuse the rows that made them overflow."""
     # The sum is finite unless a value is not, or all are near the largest number.
-    if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()
+    if not np.isfinite(total) and not np.isfinite(values).all():
         raise ValueError(f"{what} are too large for {values.dtype}; scale the rows down")
     return values
 

@@ -37,6 +37,9 @@ from ..invariants import check_integers, check_map
 
 Path = tuple[Hashable, ...]
 
+# The penalty is 1 / C times a square, which must not overflow.
+_SMALLEST_C = 1e-100
+
 
 class HIER(Similarity):
     """Expected similarity of the classes of two rows, from class probabilities; learns from labels, not triplets.
@@ -162,7 +165,7 @@ class HIER(Similarity):
             raise ValueError("S of the model must be a symmetric matrix of similarities from 0 to 1, 1 on its diagonal")
 
     def _check_params(self) -> None:
-        checks.check_number(self.C, "C", above=0)
+        checks.check_number(self.C, "C", at_least=_SMALLEST_C)
         checks.check_integer(self.max_iter, "max_iter", at_least=1)
         if self.hierarchy is not None:
             check_hierarchy(self.hierarchy)
