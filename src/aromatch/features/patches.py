@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._utils.checks import check_fits_in_memory
+
 if TYPE_CHECKING:
     from PIL import Image
 
@@ -35,6 +37,8 @@ RADIUS = 2
 COLOUR_SPACES = ("rgb", "hsv", "lab", "opponent")
 # Colours are rounded to 6 bits per channel, so that any colour space is one lookup in a table of 2^18 bins.
 COLOUR_BITS = 6
+# Codes of patterns, of colours and of cells have 8 bytes each, and copies of them are made.
+_BYTES_OF_A_PIXEL = 48
 
 
 def texture_codes(channel: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -165,4 +169,8 @@ def _at_least(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     """Pad a picture by reflection until a patch fits."""
     missing = [max(0, side - length) for length in image.shape[:2]]
     widths = [(short // 2, short - short // 2) for short in missing] + [(0, 0)] * (image.ndim - 2)
-    return np.pad(image, widths, mode="symmetric") if any(missing) else image
+    if not any(missing):
+        return image
+    n_pixels = prod(max(side, length) for length in image.shape[:2])
+    check_fits_in_memory(n_pixels * _BYTES_OF_A_PIXEL, f"A picture of patch_size={side}")
+    return np.pad(image, widths, mode="symmetric")
