@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 from numpy.typing import NDArray
 
 from .inputs import Limits
+from .online.definite import Schedule
 
 
 class Readiness(NamedTuple):
@@ -21,9 +22,7 @@ class Readiness(NamedTuple):
     n: int
     limits: Limits
     has_std: bool
-    check_interval: int
-    check_scale: float
-    """The fields of the `Schedule` of checks of the covariances."""
+    schedule: Schedule
 
     @classmethod
     def of(cls, model: Any) -> Readiness | None:
@@ -40,7 +39,7 @@ class Readiness(NamedTuple):
         """Return the results of the checks that a fitted model has just passed."""
         params = [getattr(model, name) for name in _param_names(model.__class__)]
         m, n = model.n_features_in_, model.n_object_features_in_
-        return cls(model._state, params, noise, m, n, limits, hasattr(model, "_variances"), *model._schedule)
+        return cls(model._state, params, noise, m, n, limits, hasattr(model, "_variances"), model._schedule)
 
 
 @cache

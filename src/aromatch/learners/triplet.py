@@ -295,8 +295,7 @@ class TripletLearner(Similarity):
         unit, learned = self._unit_of_margins, self._learned_so_far  # of the model that predicts
         calibration: Calibration = self.__dict__.get("_calibration") or Calibration()
         state, seen, n_predictions = self._state, self._state["counts"].item(0), calibration.n_predictions
-        is_checked = scale > ready.check_scale or (seen + 1) % ready.check_interval == 0
-        before = self._copied_state() if is_checked else None
+        before = self._copied_state() if ready.schedule.is_due(seen, seen + 1, scale) else None
         try:
             if self._learn(block) == 0:
                 raise NumericalError(f"triplet 0: {self._failure}; the model is unchanged. {self._remedy}")

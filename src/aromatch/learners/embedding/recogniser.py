@@ -64,9 +64,4 @@ def fit_recogniser(
 
 def log_probabilities(X: Matrix, B: Array) -> Array:
     """Return ``log P(k | x)`` for every row and group."""
-    return np.asarray(special.log_softmax(x_times(X, B), axis=1))
-
-
-def x_times(X: Matrix, B: Array) -> Array:
-    """Return ``b_k + B_k'x`` for every row and group."""
-    return np.asarray(X @ B[:-1] + B[-1])
+    return np.asarray(special.log_softmax(X @ B[:-1] + B[-1], axis=1))

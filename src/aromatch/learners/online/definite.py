@@ -6,7 +6,7 @@ it grows is its size times ``|q|^2 |p|^2 / r``. Rows that are nearly parallel an
 updates in float32; the kernels refuse only rows whose own variance is negative.
 
 A factorization costs as much as a few updates per row of the matrix, so it is not computed after every single update,
-except at scales at which one update can multiply an eigenvalue.
+except at scales at which an eigenvalue can grow quickly.
 """
 
 from functools import cache
@@ -32,12 +32,11 @@ class Schedule(NamedTuple):
     interval: int
     """Triplets between two checks."""
     scale: float
-    """Scale of triplets above which the interval is shorter, in inverse proportion."""
+    """Scale of triplets above which every call is followed by a check."""
 
     def is_due(self, seen: int, now: int, scale: float) -> bool:
         """Return whether a check follows triplets number `seen` to `now` of at most this scale."""
-        interval = self.interval if scale <= self.scale else max(1, int(self.interval * self.scale / scale))
-        return seen // interval != now // interval
+        return scale > self.scale or seen // self.interval != now // self.interval
 
 
 NEVER = Schedule(2**63, float("inf"))
